@@ -63,20 +63,20 @@ class Control:
         for point in self.points:
             curves[point.key.workload][point.key.cores] = point
         counts = sorted({*self.counts, *(point.key.cores for point in self.points)})
-        based = {name: own for name, own in curves.items() if counts[0] in own}
-        found: list[Given] = []
+        based = {name: points for name, points in curves.items() if counts[0] in points}
+        given: list[Given] = []
         for count in counts:
-            found.append(self._given(count, counts[0], based, found))
-        return tuple(found)
+            given.append(self._given(count, counts[0], based, given))
+        return tuple(given)
 
     def _given(
         self, count: int, first: int, curves: dict[str, dict[int, Point]], before: list[Given]
     ) -> Given:
         linear = self._physical(count) / self._physical(first)
         speedups = tuple(
-            (name, Ratio.of(own[count], own[first]), own[count])
-            for name, own in sorted(curves.items())
-            if count in own
+            (name, Ratio.of(points[count], points[first]), points[count])
+            for name, points in sorted(curves.items())
+            if count in points
         )
         khz = [cell.frequency_khz for _, _, point in speedups for cell in point.cells]
         known = [one for one in khz if one is not None]
@@ -87,16 +87,16 @@ class Control:
         # What a second hardware thread adds depends on the work, so it adds nothing to linear.
         full = [g.efficiency for g in before if g.cores <= self._physical(count) < count]
         most = full[-1] if full else 1.0
-        sure = [
+        undisturbed = [
             Ratio.of(point, base)
-            for own in curves.values()
-            if count in own and (point := _undisturbed(own[count]))
-            if (base := _undisturbed(own[first]))
+            for points in curves.values()
+            if count in points and (point := _undisturbed(points[count]))
+            if (base := _undisturbed(points[first]))
         ]
-        if not sure:
+        if not undisturbed:
             return replace(given, basis=Basis.MISSING, efficiency=most)
         # Use the control that gains most: a limit that only one of them meets is not the machine's.
-        best = max(sure, key=lambda r: r.value)
+        best = max(undisturbed, key=lambda r: r.value)
         given = replace(given, best=best, efficiency=most)
         if best.high / linear >= most:
             return replace(given, basis=Basis.SPREAD)
@@ -119,8 +119,8 @@ class Control:
 
         It is at most linear: more is noise, for example from a disturbed base.
         """
-        given = next((g for g in self.given if g.cores == cores), None)
-        return min(given.best.value, given.linear) if given and given.best else None
+        entry = next((g for g in self.given if g.cores == cores), None)
+        return min(entry.best.value, entry.linear) if entry and entry.best else None
 
 
 def _undisturbed(point: Point) -> Point | None:

@@ -180,12 +180,12 @@ class Panel:
             return None
         start, beside = ideal.start, ideal.start.key.cores - ideal.start.worked_cores
         first = control.measured(start.key.cores)
-        found = [
+        factors = [
             (n, (given / n) * (n - beside) / (first / start.key.cores * start.worked_cores))
             for n in self.cores
             if first and n >= start.key.cores and (given := control.measured(n))
         ]
-        return Ideal(start, tuple(found)) if len(found) > 1 else None
+        return Ideal(start, tuple(factors)) if len(factors) > 1 else None
 
     def curve(self, name: str) -> Curve | None:
         """The curve of that legend name, if it was measured."""
@@ -193,7 +193,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Group:
+class PanelGroup:
     """The panels of workloads with the same action: read data, write metadata, ..."""
 
     title: str
@@ -206,7 +206,7 @@ class Page:
 
     medium: str
     mode: str
-    groups: tuple[Group, ...]
+    groups: tuple[PanelGroup, ...]
 
     @property
     def title(self) -> str:
@@ -274,13 +274,13 @@ def _panel(
         Curve(
             filesystem,
             side,
-            tuple(sorted(own, key=lambda p: p.key.cores)),
+            tuple(sorted(series_points, key=lambda p: p.key.cores)),
             base,
             layout.equal if (layout := there.get(run)) else None,
             run,
             controls.get(run),
         )
-        for (filesystem, side, run), own in series.items()
+        for (filesystem, side, run), series_points in series.items()
     ]
     rank = {name: i for i, name in enumerate(order)}
     runs = {run: i for i, run in enumerate(there)}
@@ -339,7 +339,7 @@ def _groups(
     descriptors: dict[str, Descriptor],
     there: Layouts,
     controls: Controls,
-) -> tuple[Group, ...]:
+) -> tuple[PanelGroup, ...]:
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:
         durations[point.key.workload].add(point.key.duration)
@@ -369,4 +369,4 @@ def _groups(
                 controls,
             )
         )
-    return tuple(Group(title, tuple(own)) for title, own in groups.items())
+    return tuple(PanelGroup(title, tuple(own)) for title, own in groups.items())

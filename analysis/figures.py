@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from fscale.analysis import plots, svg
 from fscale.analysis.curves import Page, Panel
-from fscale.analysis.style import CPU_COLOURS, PAPER, RC, Line
+from fscale.analysis.style import CPU_COLOURS, PAPER, RC, LineStyle
 from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
@@ -24,7 +24,7 @@ BAR_HEIGHT = 0.2  # inches, with the gap to the next
 Draw = Callable[[Axes, Panel], None]
 
 
-def curve_svg(panel: Panel, lines: dict[str, Line], prefix: str) -> str:
+def curve_svg(panel: Panel, lines: dict[str, LineStyle], prefix: str) -> str:
     """The scaling curves of one panel, for the page."""
     with mpl.rc_context(RC):
         figure = Figure(figsize=(2.7, 1.95))
@@ -64,7 +64,9 @@ def key_svg(artist: Artist, prefix: str) -> str:
         return svg.inline(svg.raw(figure), prefix, "").replace('role="img"', 'aria-hidden="true"')
 
 
-def curve_key(line: Line, prefix: str, side: str | None = None, simulated: bool = False) -> str:
+def curve_key(
+    line: LineStyle, prefix: str, side: str | None = None, simulated: bool = False
+) -> str:
     """The legend's sample of a file system."""
     return key_svg(plots.legend_key(line, side, simulated), prefix)
 
@@ -120,7 +122,7 @@ def _sheet(
 
 
 def save_page(
-    page: Page, lines: dict[str, Line], folder: Folder, directory: str, ideal: bool = True
+    page: Page, lines: dict[str, LineStyle], folder: Folder, directory: str, ideal: bool = True
 ) -> None:
     """Write every figure of a page to a directory in `folder`, as PDF and SVG in text width."""
     with mpl.rc_context(RC):
@@ -137,7 +139,7 @@ def save_page(
 
 def _curve_sheet(
     panels: tuple[Panel, ...],
-    lines: dict[str, Line],
+    lines: dict[str, LineStyle],
     marks: list[tuple[Artist, str]],
     ideal: bool,
 ) -> Figure:

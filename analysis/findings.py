@@ -14,7 +14,7 @@ SUPERLINEAR_FROM = (
 CLEAR_FROM = 0.05  # a ratio this close to 1 is not a practical change
 
 
-class Verdict(Enum):
+class Scaling(Enum):
     """How a curve behaves at its highest core count; the value is the heading."""
 
     SUPERLINEAR = "Faster than linear: the base is doubtful"
@@ -25,13 +25,13 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CurveFinding:
     """The verdict on one curve."""
 
     panel: Panel
     curve: Curve
     ratio: Ratio
-    verdict: Verdict
+    verdict: Scaling
 
     @property
     def disturbed(self) -> bool:
@@ -40,7 +40,7 @@ class Finding:
         return bool(self.curve.top.disturbed or (base and base.disturbed))
 
 
-def judge(ratio: Ratio, linear: float, most: float) -> Verdict:
+def judge(ratio: Ratio, linear: float, most: float) -> Scaling:
     """Judge a speed-up against the linear one, by physical cores, and `most`, by hardware threads.
 
     The curve is flat if the interval from the two spreads includes 1, or if the ratio is within
@@ -48,20 +48,22 @@ def judge(ratio: Ratio, linear: float, most: float) -> Verdict:
     of linear) or gains more than the CPUs can give (at least `SUPERLINEAR_FROM` of `most`).
     """
     if ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) <= CLEAR_FROM:
-        return Verdict.FLAT
+        return Scaling.FLAT
     if ratio.value < 1:
-        return Verdict.FALLS
+        return Scaling.FALLS
     if ratio.value >= SUPERLINEAR_FROM * most:
-        return Verdict.SUPERLINEAR
-    return Verdict.SCALES if ratio.value >= SCALES_FROM * linear else Verdict.PARTLY
+        return Scaling.SUPERLINEAR
+    return Scaling.SCALES if ratio.value >= SCALES_FROM * linear else Scaling.PARTLY
 
 
-def findings(page: Page) -> list[Finding]:
+def findings(page: Page) -> list[CurveFinding]:
     """One finding for each curve that has a base and a higher core count, in the page's order."""
-    found = []
+    classified = []
     for panel in page.panels:
         for curve in panel.curves:
             ratio = curve.top_speedup
             if ratio is not None:
-                found.append(Finding(panel, curve, ratio, judge(ratio, curve.linear, curve.most)))
-    return found
+                classified.append(
+                    CurveFinding(panel, curve, ratio, judge(ratio, curve.linear, curve.most))
+                )
+    return classified

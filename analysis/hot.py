@@ -21,7 +21,7 @@ FUNCTIONS = 6
 
 
 @dataclass(frozen=True)
-class Row:
+class SimulatedPoint:
     """A point's shares of the cores' cycles and counts per operation (medians of repetitions)."""
 
     point: Point
@@ -58,12 +58,12 @@ class Hot:
         return [user for user in self.users if user.writes][:USERS]
 
 
-def rows(points: Iterable[Point]) -> list[Row]:
+def rows(points: Iterable[Point]) -> list[SimulatedPoint]:
     """The simulated points, without those of a what-if, which have their own table."""
     return [
-        Row(point, medians([s.shares() for s in found]), medians(_counts(point)))
+        SimulatedPoint(point, medians([s.shares() for s in simulated]), medians(_counts(point)))
         for point in points
-        if point.key.side is None and (found := simulations(point))
+        if point.key.side is None and (simulated := simulations(point))
     ]
 
 
@@ -74,11 +74,11 @@ def simulations(point: Point) -> list[Simulation]:
 
 def speeds(cells: Iterable[Cell]) -> dict[int, float]:
     """Million instructions per second of the host, by core count; medians of the cells."""
-    found: dict[int, list[float]] = defaultdict(list)
+    by_cores: dict[int, list[float]] = defaultdict(list)
     for cell in cells:
         if cell.simulation is not None and (mips := cell.simulation.mips):
-            found[cell.key.cores].append(mips)
-    return {cores: statistics.median(found[cores]) for cores in sorted(found)}
+            by_cores[cell.key.cores].append(mips)
+    return {cores: statistics.median(by_cores[cores]) for cores in sorted(by_cores)}
 
 
 def hot(point: Point) -> list[Hot]:
@@ -104,9 +104,9 @@ def _hot(lines: list[HotLine], cycles: int) -> Hot:
 
 def _users(lines: list[HotLine]) -> list[LineUser]:
     """The users of all lines, summed by function."""
-    found: dict[str, list[LineUser]] = defaultdict(list)
+    users: dict[str, list[LineUser]] = defaultdict(list)
     for user in (user for line in lines for user in line.users):
-        found[user.function].append(user)
+        users[user.function].append(user)
     summed = [
         LineUser(
             function=function,
@@ -114,7 +114,7 @@ def _users(lines: list[HotLine]) -> list[LineUser]:
             writes=sum(user.writes for user in same),
             stall=sum(user.stall for user in same),
         )
-        for function, same in found.items()
+        for function, same in users.items()
     ]
     return sorted(summed, key=lambda user: -user.stall)
 
@@ -137,11 +137,11 @@ def _counts(point: Point) -> list[dict[str, float]]:
     return [cell.counts for cell in point.cells if cell.counts]
 
 
-def medians(found: list[dict[str, float]]) -> dict[str, float]:
+def medians(samples: list[dict[str, float]]) -> dict[str, float]:
     """The median over repetitions of each figure, by name; empty without a repetition."""
-    if not found:
+    if not samples:
         return {}
-    return {name: statistics.median(one[name] for one in found) for name in found[0]}
+    return {name: statistics.median(one[name] for one in samples) for name in samples[0]}
 
 
 def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
@@ -176,11 +176,11 @@ def _functions(shares: list[tuple[str, float]]) -> list[dict[str, Any]]:
 
 def describe_points(points: Iterable[Point]) -> list[str]:
     """Describe the simulated points, a line each, with their hottest cache lines below."""
-    found = []
+    lines = []
     for row in rows(points):
         key = row.point.key
         shares = ", ".join(f"{name} {share:.0%}" for name, share in row.shares.items())
-        found.append(
+        lines.append(
             f"{key.workload} {key.filesystem} x{key.cores} (simulated): "
             f"{row.point.median:,.0f}/s; {shares}"
         )
@@ -188,11 +188,11 @@ def describe_points(points: Iterable[Point]) -> list[str]:
             if one.share >= SHOWN_FROM:
                 users = ", ".join(user.function for user in one.users[:USERS])
                 spun = f" (spinning {one.spinning:.1%})" if one.spinning >= SHOWN_FROM else ""
-                found.append(f"    {one.share:6.1%}{spun}  {one.name}: {users}")
+                lines.append(f"    {one.share:6.1%}{spun}  {one.name}: {users}")
         if waits := [one for one in waiting(row.point)[:FUNCTIONS] if one[1] >= SHOWN_FROM]:
             parts = ", ".join(f"{function} {share:.1%}" for function, share in waits)
-            found.append(f"    waiting for cache lines, share of the cores' time: {parts}")
+            lines.append(f"    waiting for cache lines, share of the cores' time: {parts}")
         if code := busiest(row.point)[:FUNCTIONS]:
             parts = ", ".join(f"{function} {share:.0%}" for function, share in code)
-            found.append(f"    share of the instructions: {parts}")
-    return found
+            lines.append(f"    share of the instructions: {parts}")
+    return lines

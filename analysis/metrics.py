@@ -3,19 +3,44 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    FAIRNESS,
-    JAIN,
-    LATENCIES,
-    NEVER_SLICED,
-    SETTLED,
-    SLOWEST,
-    THROUGHPUT,
-)
 from fscale.model.latency import quantile, why_none
 from fscale.model.results import Cell, Slice
+
+THROUGHPUT = "throughput"
+CPU_EFFICIENCY = "per-cpu-second"
+COUNT = "count:"
+INSTRUCTIONS = COUNT + "instructions"
+SETTLED = "settled"
+SPEEDUP = "speed-up"
+DOUBLING = "gain-per-doubling"
+PEAK = "peak-cores"
+
+Metric = Literal[
+    "throughput",
+    "per-cpu-second",
+    "settled",
+    "count",
+    "p50",
+    "p99",
+    "p99.9",
+    "max",
+    "slowest-worker",
+    "jain",
+]
+METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count")
+"""those that are judged by default"""
+LATENCIES: tuple[Metric, ...] = ("p50", "p99", "p99.9", "max")
+SLOWEST: Metric = "slowest-worker"
+JAIN: Metric = "jain"
+FAIRNESS: tuple[Metric, ...] = (SLOWEST, JAIN)
+NAMED = (*LATENCIES, *FAIRNESS)
+"""those that are judged only if they are named, because each test costs the others power"""
+NEVER_SLICED = ("max", *FAIRNESS)
+SHOWN = (THROUGHPUT, CPU_EFFICIENCY, *NAMED)
+"""those of which there are curves and histories"""
+EVERY = (*METRICS, *NAMED)
 
 Value = Callable[[Cell], float | None]
 
@@ -51,8 +76,8 @@ def settled(cell: Cell) -> float | None:
 
 def latency(metric: str, cell: Cell) -> float | None:
     """One of LATENCIES in seconds; None if `why_missing` has a reason."""
-    found = None if why_missing(cell, metric) else quantile(cell.latency, metric)
-    return None if found is None else found / 1e9
+    nanoseconds = None if why_missing(cell, metric) else quantile(cell.latency, metric)
+    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def slowest_worker(cell: Cell) -> float | None:
@@ -74,8 +99,8 @@ def jain(cell: Cell) -> float | None:
 
 def _operations(cell: Cell) -> list[int]:
     """The operations of each worker; empty if they were not recorded, or are all 0."""
-    found = [worker.ops for worker in cell.bench.workers] if cell.bench else []
-    return found if any(found) else []
+    operations = [worker.ops for worker in cell.bench.workers] if cell.bench else []
+    return operations if any(operations) else []
 
 
 def _shares(cell: Cell) -> list[float]:

@@ -21,7 +21,7 @@ from fscale.analysis.style import (
     MUTED,
     PAPER,
     Dashes,
-    Line,
+    LineStyle,
     speedup_colours,
 )
 from fscale.analysis.summary import Point
@@ -52,15 +52,15 @@ def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int
     """
     span = max(cores[-1] - cores[0], 1)
     gap = span * digit * (len(str(cores[-1])) + 1) / width
-    kept: list[int] = []
+    ticks: list[int] = []
     for count in [cores[-1], cores[0], *reversed(cores)]:
-        if all(abs(count - other) >= gap for other in kept if other != count):
-            kept.append(count)
-    return sorted(set(kept))
+        if all(abs(count - other) >= gap for other in ticks if other != count):
+            ticks.append(count)
+    return sorted(set(ticks))
 
 
 def draw_curves(
-    ax: Axes, panel: Panel, lines: dict[str, Line], width: float, ideal: bool = True
+    ax: Axes, panel: Panel, lines: dict[str, LineStyle], width: float, ideal: bool = True
 ) -> None:
     """Throughput against cores, a line for each file system, whiskers for the spread.
 
@@ -95,7 +95,9 @@ def draw_curves(
     ax.set_ylabel(label)
 
 
-def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float, gid: str) -> None:
+def _draw_curve(
+    ax: Axes, curve: Curve, line: LineStyle, divisor: float, shift: float, gid: str
+) -> None:
     x = np.array([p.key.cores for p in curve.points]) + shift
     y = np.array([p.median for p in curve.points]) / divisor
     low = y - np.array([p.spread.low for p in curve.points]) / divisor
@@ -169,14 +171,14 @@ def layout_keys(page: Page) -> list[tuple[Artist, str]]:
     return keys
 
 
-def dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
+def dashes(line: LineStyle, side: str | None, simulated: bool) -> Dashes:
     """The dashes of a line; simulated lines never look like measured ones."""
     if simulated:
         return ":" if side == "B" else "-."
     return "--" if side == "B" else line.dashes
 
 
-def legend_key(line: Line, side: str | None = None, simulated: bool = False) -> Line2D:
+def legend_key(line: LineStyle, side: str | None = None, simulated: bool = False) -> Line2D:
     """The legend's sample of a curve."""
     style = dashes(line, side, simulated)
     return Line2D(

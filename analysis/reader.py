@@ -182,16 +182,16 @@ def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     for cell in good:
         controls[_both_sides(cell)][cell.cpu_control] += 1
     kept = {
-        point: max(found, key=lambda c: (found[c], c == "hotplug"))
-        for point, found in controls.items()
+        point: max(repetitions, key=lambda c: (repetitions[c], c == "hotplug"))
+        for point, repetitions in controls.items()
     }
-    made, left_out = [], 0
+    merged, left_out = [], 0
     for cell in cells:
         if cell.status == "ok" and cell.cpu_control != (most := kept[_both_sides(cell)]):
             reason = f"measured with CPU {cell.cpu_control}, most cells of its point with {most}"
             cell = cell.model_copy(update={"status": "invalid", "reason": reason})  # noqa: PLW2901
             left_out += 1
-        made.append(cell)
+        merged.append(cell)
     warnings = []
     if left_out:
         warnings.append(
@@ -204,7 +204,7 @@ def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
             f"{count['hotplug']} points were measured by hotplug and {count['affinity']} by "
             "affinity, with all CPUs online: do not compare them within a curve"
         )
-    return made, warnings
+    return merged, warnings
 
 
 def _both_sides(cell: Cell) -> str:

@@ -23,13 +23,13 @@ def speedups(rates: Curve, control: Curve | None = None) -> dict[int, float]:
     The first core count is the base.
     """
     first = min(rates)
-    found = {}
+    by_curve = {}
     for cores, rate in sorted(rates.items()):
         share = 1.0
         if control is not None:
             share = control[cores] * first / (control[first] * cores)
-        found[cores] = rate / rates[first] / share
-    return found
+        by_curve[cores] = rate / rates[first] / share
+    return by_curve
 
 
 def peak(curve: Curve) -> int:
@@ -107,7 +107,7 @@ def trivial(pairs: Iterable[Pair], two: Mapping[tuple[str, str], float]) -> dict
 
     `two` has the measured speed-up at two cores, which Amdahl's law needs.
     """
-    found: dict[str, list[Pair]] = {"linear": [], "flat": [], "Amdahl's law": []}
+    by_law: dict[str, list[Pair]] = {"linear": [], "flat": [], "Amdahl's law": []}
     for pair in pairs:
         first = min(pair.measured)
         law = amdahl({2: two[pair.workload, pair.filesystem]})
@@ -117,9 +117,9 @@ def trivial(pairs: Iterable[Pair], two: Mapping[tuple[str, str], float]) -> dict
             "Amdahl's law": law,
         }
         for name, rule in rules.items():
-            made = {cores: rule(cores) for cores in pair.measured}
-            found[name].append(Pair(pair.workload, pair.filesystem, made, pair.measured))
-    return found
+            predicted = {cores: rule(cores) for cores in pair.measured}
+            by_law[name].append(Pair(pair.workload, pair.filesystem, predicted, pair.measured))
+    return by_law
 
 
 def matched(
@@ -131,7 +131,7 @@ def matched(
 
     `controls` are rates of what shares nothing, predicted and measured.
     """
-    found = []
+    pairs = []
     for name in sorted(predicted.keys() & measured.keys()):
         counts = sorted(predicted[name].keys() & measured[name].keys())
         if len(counts) < 2:
@@ -140,5 +140,5 @@ def matched(
             speedups({cores: curve[cores] for cores in counts}, control)
             for curve, control in zip((predicted[name], measured[name]), controls, strict=True)
         ]
-        found.append(Pair(*name, *sides))
-    return found
+        pairs.append(Pair(*name, *sides))
+    return pairs

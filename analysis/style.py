@@ -29,7 +29,7 @@ class Colour:
 
 
 @dataclass(frozen=True)
-class Line:
+class LineStyle:
     """How one curve is drawn."""
 
     colour: str
@@ -74,7 +74,7 @@ def variables() -> dict[str, Colour]:
     return named | {f"cpu-{state}": colour for state, colour in CPU_COLOURS.items()}
 
 
-def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
+def lines(wanted: Mapping[str, str | None]) -> dict[str, LineStyle]:
     """Colour, marker and dashes for each file system of a report, unique for up to 21.
 
     `wanted`: the colour in the file system's TOML file, so that it is the same in all reports. A
@@ -92,7 +92,7 @@ def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
             slots[name] = next(free)
     count = len(SERIES)
     return {
-        name: Line(SERIES[colours[i % count]].light, MARKERS[i % count], DASHES[i // count])
+        name: LineStyle(SERIES[colours[i % count]].light, MARKERS[i % count], DASHES[i // count])
         for name, i in slots.items()
     }
 

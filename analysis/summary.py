@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fscale.analysis.compare.settings import THROUGHPUT
-from fscale.analysis.metrics import VALUES
+from fscale.analysis.metrics import THROUGHPUT, VALUES
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 
@@ -114,8 +113,8 @@ class Point:
 
         Latencies are in seconds.
         """
-        found = [VALUES[metric](cell) for cell in self.cells]
-        known = [value for value in found if value is not None and math.isfinite(value)]
+        measured = [VALUES[metric](cell) for cell in self.cells]
+        known = [value for value in measured if value is not None and math.isfinite(value)]
         if len(known) < self.n:
             return None
         values = np.array(known)

@@ -23,10 +23,10 @@ def library() -> Markup:
 
     It is wrapped in a block, so that the bundle's short names are not global.
     """
-    return Markup(f"{{{_kept(_place())}}}")
+    return Markup(f"{{{_load_bundle(_cache_directory())}}}")
 
 
-def _place() -> Path | None:
+def _cache_directory() -> Path | None:
     """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None without a home directory."""
     try:
         return paths.cache_dir("vega")
@@ -34,7 +34,7 @@ def _place() -> Path | None:
         return None
 
 
-def _kept(place: Path | None) -> str:
+def _load_bundle(place: Path | None) -> str:
     """The bundle of this version from `place`; if absent, it is made and, if possible, stored.
 
     A damaged bundle, or one in another user's directory, is not used.
@@ -42,20 +42,20 @@ def _kept(place: Path | None) -> str:
     made_of = f"{version('vl-convert-python')} {_EXPORTS}"
     name = f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.js"
     with contextlib.suppress(OSError):
-        if place is None or not _own(place):
-            return _made()
+        if place is None or not _is_own_directory(place):
+            return _build_bundle()
         with contextlib.suppress(FileNotFoundError):
             digest, _, bundle = Folder(place).read(name).partition(b"\n")
             if digest == _digest(bundle):
                 return bundle.decode()
-        made = _made()
+        fresh = _build_bundle()
         with contextlib.suppress(OSError):
-            Folder(place).write(name, _digest(made.encode()) + b"\n" + made.encode())
-        return made
-    return _made()
+            Folder(place).write(name, _digest(fresh.encode()) + b"\n" + fresh.encode())
+        return fresh
+    return _build_bundle()
 
 
-def _own(place: Path) -> bool:
+def _is_own_directory(place: Path) -> bool:
     place.mkdir(parents=True, exist_ok=True)
     return place.stat().st_uid == os.geteuid()
 
@@ -64,6 +64,6 @@ def _digest(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 
-def _made() -> str:
+def _build_bundle() -> str:
     bundle: str = vl_convert.javascript_bundle(_EXPORTS)
     return bundle

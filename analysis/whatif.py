@@ -10,7 +10,7 @@ from fscale.model.results import Cell, CellKey
 
 
 @dataclass(frozen=True)
-class Answer:
+class WhatIf:
     """The throughput of a point with and without the cost of one object."""
 
     key: CellKey
@@ -31,7 +31,7 @@ def is_whatif(cell: Cell) -> bool:
     return cell.key.side is not None and cell.simulation is not None and bool(cell.simulation.free)
 
 
-def answers(cells: Iterable[Cell]) -> list[Answer]:
+def answers(cells: Iterable[Cell]) -> list[WhatIf]:
     """The answers by the name of their point, the largest gain of a point first."""
     base: dict[str, list[float]] = defaultdict(list)
     free: dict[tuple[str, str], list[Cell]] = defaultdict(list)
@@ -43,8 +43,8 @@ def answers(cells: Iterable[Cell]) -> list[Answer]:
         elif is_whatif(cell):
             plain = cell.key.model_copy(update={"side": None})
             free[plain.point, ", ".join(cell.simulation.free)].append(cell)
-    found = [
-        Answer(
+    results = [
+        WhatIf(
             same[0].key.model_copy(update={"side": None}),
             thing,
             statistics.median(base[point]),
@@ -53,4 +53,4 @@ def answers(cells: Iterable[Cell]) -> list[Answer]:
         for (point, thing), same in free.items()
         if point in base
     ]
-    return sorted(found, key=lambda a: (a.key.workload, a.key.filesystem, a.key.cores, -a.gain))
+    return sorted(results, key=lambda a: (a.key.workload, a.key.filesystem, a.key.cores, -a.gain))

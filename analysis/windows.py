@@ -16,19 +16,19 @@ from fscale.model.results import Cell, Mounted, Run
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowLengths:
     """Lengths of the windows of a cell in seconds."""
 
     longest: float
     median: float
 
 
-def windows_of(cell: Cell) -> Windows | None:
+def windows_of(cell: Cell) -> WindowLengths | None:
     """The windows of a cell; None for cells in turns, for counts, and if not recorded."""
     if cell.bench is None or cell.slices is not None or cell.simulation is not None:
         return None
     lengths = [window.seconds for window in cell.bench.windows]
-    return Windows(max(lengths), median(lengths)) if lengths else None
+    return WindowLengths(max(lengths), median(lengths)) if lengths else None
 
 
 def commit_seconds(filesystem: Mapping[str, Any], mounted: Mounted | None = None) -> float | None:
@@ -37,15 +37,15 @@ def commit_seconds(filesystem: Mapping[str, Any], mounted: Mounted | None = None
     The effective mount option commit=N has priority, then the requested one (0 means the default),
     then the key commit_seconds of the file system.
     """
-    own = filesystem.get("commit_seconds")
-    found = float(own) if isinstance(own, int | float) and own > 0 else None
-    asked = filesystem.get("mount_options") or ()
-    for options in (*asked, *(mounted.options if mounted else ())):
+    configured = filesystem.get("commit_seconds")
+    seconds = float(configured) if isinstance(configured, int | float) and configured > 0 else None
+    mounted_with = filesystem.get("mount_options") or ()
+    for options in (*mounted_with, *(mounted.options if mounted else ())):
         for option in str(options).split(","):
             name, _, value = option.partition("=")
             if name == "commit" and value.isdecimal() and int(value):
-                found = float(value)
-    return found
+                seconds = float(value)
+    return seconds
 
 
 def _interval(run: Run, cell: Cell) -> float | None:
@@ -62,7 +62,7 @@ def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
 
 
 def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
-    groups: dict[tuple[str, float], dict[str, list[Windows]]] = defaultdict(dict)
+    groups: dict[tuple[str, float], dict[str, list[WindowLengths]]] = defaultdict(dict)
     for cell in scored:
         every = _interval(run, cell)
         windows = windows_of(cell)
@@ -71,12 +71,12 @@ def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
             group.setdefault(cell.key.workload, []).append(windows)
     sentences = []
     for (filesystem, every), workloads in groups.items():
-        found = [windows for own in workloads.values() for windows in own]
+        lengths = [windows for own in workloads.values() for windows in own]
         sentences.append(
-            f"{filesystem} commits every {every:g} s, but in {len(found)} cells of "
+            f"{filesystem} commits every {every:g} s, but in {len(lengths)} cells of "
             f"{', '.join(workloads)} all windows were shorter, because the stock was used up: the "
-            f"longest lasted {max(w.longest for w in found):.2g} s, half of them less than "
-            f"{median(w.median for w in found):.2g} s. The cost of commits and write-back may be "
+            f"longest lasted {max(w.longest for w in lengths):.2g} s, half of them less than "
+            f"{median(w.median for w in lengths):.2g} s. The cost of commits and write-back may be "
             "missing there"
         )
     return sentences
@@ -88,9 +88,9 @@ def _partial(scored: Sequence[Cell]) -> list[str]:
         if cell.latency is not None and not represents_cell(cell.latency):
             shares[cell.key.workload].append(recorded_share(cell.latency) or 0.0)
     return [
-        f"{workload}: latency percentiles are missing in {len(own)} cells, because the recorded "
-        f"latencies cover only {min(own):.0%} to {max(own):.0%} of their operations"
-        for workload, own in shares.items()
+        f"{workload}: latency percentiles are missing in {len(known)} cells, because the recorded "
+        f"latencies cover only {min(known):.0%} to {max(known):.0%} of their operations"
+        for workload, known in shares.items()
     ]
 
 
@@ -104,18 +104,18 @@ def _too_few(scored: Sequence[Cell]) -> list[str]:
             if metric != "max" and known and beyond(known, percentile) < MIN_BEYOND:
                 counts[cell.key.workload, metric].append(known)
     return [
-        f"{workload}: {metric} of the latency is left out in {len(own)} cells, because fewer than "
-        f"{MIN_BEYOND} of their operations ({min(own)} or more) lie beyond it"
-        for (workload, metric), own in counts.items()
+        f"{workload}: {metric} of the latency is left out in {len(ops)} cells, because fewer than "
+        f"{MIN_BEYOND} of their operations ({min(ops)} or more) lie beyond it"
+        for (workload, metric), ops in counts.items()
     ]
 
 
 def without_commit(run: Run, cells: Collection[Cell]) -> dict[str, float]:
     """File system -> commit interval, if all its cells were planned to be shorter."""
-    found = {}
+    intervals = {}
     for name in run.filesystems:
-        own = [c for c in cells if c.key.filesystem == name and windows_of(c)]
-        every = [seconds for c in own if (seconds := _interval(run, c))]
-        if every and max(c.key.duration for c in own) < min(every):
-            found[name] = min(every)
-    return found
+        measured = [c for c in cells if c.key.filesystem == name and windows_of(c)]
+        every = [seconds for c in measured if (seconds := _interval(run, c))]
+        if every and max(c.key.duration for c in measured) < min(every):
+            intervals[name] = min(every)
+    return intervals

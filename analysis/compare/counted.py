@@ -8,30 +8,22 @@ of this rule.
 """
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fscale.analysis.compare.health import health
-from fscale.analysis.compare.pairs import common_place, subject_of
-from fscale.analysis.compare.settings import (
-    COUNT,
-    INSTRUCTIONS,
-    Comparison,
-    Judgement,
-    Sample,
-    Settings,
-    Subject,
-    Verdict,
-)
+from fscale.analysis.compare.model import Comparison, Judgement, Sample, Subject, Verdict
+from fscale.analysis.compare.pairs import Points, match_cells
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.metrics import COUNT, INSTRUCTIONS
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell
 from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 
 SHARED_LINES = COUNT + "shared-lines"
-Points = dict[Subject, tuple[list[Cell], list[Cell]]]
 Takers = Mapping[str, float]
 """what takes cache lines -> lines per operation"""
 
@@ -58,7 +50,7 @@ MIN_GAIN = 0.1
 
 
 @dataclass(frozen=True)
-class Metric:
+class CountRule:
     """A judged metric, with the change that is not a finding: `part`, a fraction, and `least`."""
 
     name: str
@@ -68,8 +60,8 @@ class Metric:
 
 
 METRICS = (
-    Metric(INSTRUCTIONS, lambda window: window.instructions, 0.01, 20.0),
-    Metric(
+    CountRule(INSTRUCTIONS, lambda window: window.instructions, 0.01, 20.0),
+    CountRule(
         SHARED_LINES,
         lambda window: sum(window.transfers.get(kind, 0) for kind in SHARED),
         0.1,
@@ -79,7 +71,7 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class Side:
+class Boots:
     """The values of a metric per operation: the median of the windows, for each boot."""
 
     values: tuple[float, ...]
@@ -95,22 +87,21 @@ class Side:
         return max(self.values) - min(self.values)
 
 
-def compare(sides: Sides) -> Comparison:
-    """Judge the cost of an operation in NEW against BASE.
+def compare(sides: Sides, matched: Points) -> Comparison:
+    """Judge the cost of an operation in NEW against BASE, from their matched cells.
 
     Raises:
         FscaleError: a point has too few boots, or no point can be judged.
     """
-    points = _points(sides.base_cells, sides.new_cells)
-    judgements = _judged(points)
-    place = common_place(sides.base_cells, sides.new_cells)
-    found = health(sides.base_cells, sides.new_cells, place, lost_in_new=False)
+    points = _scored_points(matched)
+    judgements = _judge_points(points)
+    changes = health(matched, lost_in_new=False)
     not_judged = [
         f"{subject.name} is not judged because it is broken on BASE: {broken[0].reason}"
         for subject, (base, _) in points.items()
-        if (broken := _broken(base))
+        if (broken := _broken_cells(base))
     ]
-    if not judgements and not any(point.kind == "broken" for point in found):
+    if not judgements and not any(point.kind == "broken" for point in changes):
         raise FscaleError(
             f"no point could be judged: {'; '.join(not_judged) or 'the sides have none in common'}"
         )
@@ -128,7 +119,7 @@ def compare(sides: Sides) -> Comparison:
         tests=len(judgements),
         repetitions_needed=MIN_SEEDS,
         judgements=judgements,
-        health=found,
+        health=changes,
         locks=[],
         missing_in_base=lacking[0],
         missing_in_new=lacking[1],
@@ -141,27 +132,29 @@ def compare(sides: Sides) -> Comparison:
 
 def judge(base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
     """Judge all points that are good on both sides; FscaleError if one has too few boots."""
-    return _judged(_points(base, new))
+    return _judge_points(_scored_points(match_cells(base, new)))
 
 
-def _judged(points: Points) -> list[Judgement]:
+def _judge_points(points: Points) -> list[Judgement]:
     ordered = sorted(points.items(), key=lambda item: item[0].name)
-    return [found for subject, cells in ordered for found in _point(subject, *cells)]
+    return [judgement for subject, cells in ordered for judgement in _judge_point(subject, *cells)]
 
 
-def _points(base: Sequence[Cell], new: Sequence[Cell]) -> Points:
-    """The boots of each point on both sides; two different file systems may form a pair."""
-    place = common_place(base, new)
-    found: Points = defaultdict(lambda: ([], []))
-    for number, side in enumerate((base, new)):
-        for cell in side:
-            if cell.key.side in (None, "A", "B") and cell.key.profile is None:
-                found[subject_of(cell.key, place)][number].append(cell)
-    return found
+def _scored_points(points: Points) -> Points:
+    """The points without profiled cells, and without those of what-if answers."""
+    scored = {
+        subject: (_scored_cells(base), _scored_cells(new))
+        for subject, (base, new) in points.items()
+    }
+    return {subject: cells for subject, cells in scored.items() if any(cells)}
 
 
-def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
-    if _broken(base) or _broken(new):
+def _scored_cells(cells: Iterable[Cell]) -> list[Cell]:
+    return [c for c in cells if c.key.side in (None, "A", "B") and c.key.profile is None]
+
+
+def _judge_point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
+    if _broken_cells(base) or _broken_cells(new):
         return []
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
     fewest = min(map(len, good))
@@ -170,32 +163,32 @@ def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[
             f"{subject.name} has {fewest} good boots on one side, but the gate needs "
             f"{MIN_SEEDS}; give --seeds {MIN_SEEDS} or more"
         )
-    return [_metric(subject, metric, *good) for metric in METRICS] if fewest else []
+    return [_judge_rule(subject, metric, *good) for metric in METRICS] if fewest else []
 
 
-def _broken(cells: Iterable[Cell]) -> list[Cell]:
+def _broken_cells(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.status not in ("ok", "skipped")]
 
 
-def _metric(
-    subject: Subject, metric: Metric, base: Sequence[Cell], new: Sequence[Cell]
+def _judge_rule(
+    subject: Subject, metric: CountRule, base: Sequence[Cell], new: Sequence[Cell]
 ) -> Judgement:
-    one, other = _side(metric, base), _side(metric, new)
+    one, other = _boots(metric, base), _boots(metric, new)
     bound = max(metric.part * one.median, metric.least, SPREADS * max(one.spread, other.spread))
     verdict: Verdict = "same"
-    if _apart(one, other) > bound:
+    if _gap(one, other) > bound:
         verdict = "more"
-    elif _apart(other, one) > bound:
+    elif _gap(other, one) > bound:
         verdict = "less"
     lines: list[str] = []
     if metric.name == INSTRUCTIONS and verdict != "same":
-        lines = _changed(base, new)
+        lines = _describe_instructions(base, new)
     if metric.name == SHARED_LINES:
-        newly = _newly(base, new)
+        newly = _new_takers(base, new)
         if newly or max(one.values) <= UNSHARED <= NEWLY <= min(other.values):
             verdict = "newly shared"
         if verdict in ("more", "newly shared"):
-            lines = _grown(base, new, newly)
+            lines = _describe_growth(base, new, newly)
     return Judgement(
         subject=subject,
         metric=metric.name,
@@ -210,7 +203,7 @@ def _metric(
     )
 
 
-def _sample(cells: Sequence[Cell], side: Side) -> Sample:
+def _sample(cells: Sequence[Cell], side: Boots) -> Sample:
     numbers = [cell.key.repetition for cell in cells]
     return Sample(
         filesystem=cells[0].key.filesystem,
@@ -221,18 +214,18 @@ def _sample(cells: Sequence[Cell], side: Side) -> Sample:
     )
 
 
-def _apart(less: Side, more: Side) -> float:
+def _gap(less: Boots, more: Boots) -> float:
     """The gap between the largest boot of one side and the smallest of the other."""
     return min(more.values) - max(less.values)
 
 
-def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
+def _new_takers(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
     """Static objects and functions that took no lines before and do now, the most first.
 
     If an operation already shares many lines, one more does not show in their sum, but it does
     here.
     """
-    found: dict[str, float] = {}
+    new_takers: dict[str, float] = {}
     few = min(len(base), len(new)) < HEAP_SEEDS
     for takers, least in (
         (_objects, 0.0),
@@ -240,39 +233,39 @@ def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
         (_functions, PLACED if few else 0.0),
     ):
         before, after = [takers(c) for c in base], [takers(c) for c in new]
-        gained = _appeared(before, after)
+        gained = _find_appeared(before, after)
         total = sum(gained.values())
-        if total >= least and total - _lost(before, after) >= GAINED * total:
-            found |= gained
-    return sorted(found, key=lambda name: -found[name])
+        if total >= least and total - _lost_lines(before, after) >= GAINED * total:
+            new_takers |= gained
+    return sorted(new_takers, key=lambda name: -new_takers[name])
 
 
-def _appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, float]:
+def _find_appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, float]:
     """The names that took no lines in any boot before, but do in all after: lines per operation."""
     return {
         name: other.median
-        for name, one, other in _compared(before, after)
+        for name, one, other in _pair_takers(before, after)
         if max(one.values) <= UNSHARED <= NEWLY <= min(other.values)
-        and _apart(one, other) > SPREADS * max(one.spread, other.spread)
+        and _gap(one, other) > SPREADS * max(one.spread, other.spread)
     }
 
 
-def _lost(before: Sequence[Takers], after: Sequence[Takers]) -> float:
+def _lost_lines(before: Sequence[Takers], after: Sequence[Takers]) -> float:
     """The lines per operation that names took before and clearly no longer take."""
     return sum(
         one.median - other.median
-        for _, one, other in _compared(before, after)
-        if _apart(other, one) > SPREADS * max(one.spread, other.spread)
+        for _, one, other in _pair_takers(before, after)
+        if _gap(other, one) > SPREADS * max(one.spread, other.spread)
     )
 
 
-def _compared(
+def _pair_takers(
     before: Sequence[Takers], after: Sequence[Takers]
-) -> Iterator[tuple[str, Side, Side]]:
+) -> Iterator[tuple[str, Boots, Boots]]:
     """The lines that each name takes in all boots of both sides."""
     for name in {name for boot in (*before, *after) for name in boot}:
         one, other = (
-            Side(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
+            Boots(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
         )
         yield name, one, other
 
@@ -297,17 +290,17 @@ def _functions_on_static(cell: Cell) -> Takers:
 
 def _per_operation(cell: Cell, of: Callable[[HotLine], Iterable[tuple[str, int]]]) -> Takers:
     assert cell.simulation is not None
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for line in cell.simulation.lines:
         for name, moves in of(line):
-            found[name] += moves
+            totals[name] += moves
     ops = cell.simulation.total("ops")
-    return {name: moves / ops for name, moves in found.items()}
+    return {name: moves / ops for name, moves in totals.items()}
 
 
-def _changed(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
+def _describe_instructions(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
     """The functions whose own instructions changed most; a renamed function appears twice."""
-    before, after = _work(base), _work(new)
+    before, after = _instructions(base), _instructions(new)
     names = before.keys() | after.keys()
     changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names}
     first = sorted(changes, key=lambda name: (-abs(changes[name]), name))[:FUNCTIONS]
@@ -315,18 +308,18 @@ def _changed(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
     return [text] if text else []
 
 
-def _work(cells: Sequence[Cell]) -> dict[str, float]:
+def _instructions(cells: Sequence[Cell]) -> dict[str, float]:
     """Instructions of each function per operation, over all boots."""
-    found: Counter[str] = Counter()
+    executed: Counter[str] = Counter()
     simulations = [cell.simulation for cell in cells if cell.simulation]
     for one in (one for simulation in simulations for one in simulation.code):
-        found[one.function] += one.instructions
+        executed[one.function] += one.instructions
     ops = sum(simulation.total("ops") for simulation in simulations)
-    return {name: n / ops for name, n in found.items()}
+    return {name: n / ops for name, n in executed.items()}
 
 
-def _side(metric: Metric, cells: Sequence[Cell]) -> Side:
-    return Side(
+def _boots(metric: CountRule, cells: Sequence[Cell]) -> Boots:
+    return Boots(
         tuple(
             statistics.median(metric.of(window) / window.ops for window in cell.simulation.windows)
             for cell in cells
@@ -335,7 +328,7 @@ def _side(metric: Metric, cells: Sequence[Cell]) -> Side:
     )
 
 
-def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> list[str]:
+def _describe_growth(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> list[str]:
     """Describe lines and the functions that take them: new ones first, then by gain."""
     before, after = _moves(base), _moves(new)
     gains = {name: moves - before.get(name, (0.0, None))[0] for name, (moves, _) in after.items()}
@@ -345,7 +338,7 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
         fresh = {*line.names, *(user.function for user in line.users)} & set(newly)
         return not fresh, -gains[name]
 
-    found = []
+    descriptions = []
     for name in sorted(gains, key=rank)[:LINES]:
         if gains[name] < MIN_GAIN:
             continue
@@ -353,8 +346,8 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
         # New functions come first.
         users = sorted(line.users, key=lambda user: user.function not in newly)[:USERS]
         shown = ", ".join(f"{u.function} ({'writes' if u.writes else 'reads'})" for u in users)
-        found.append(f"{line.object}, {gains[name]:.2f} more per operation, by {shown}")
-    return found
+        descriptions.append(f"{line.object}, {gains[name]:.2f} more per operation, by {shown}")
+    return descriptions
 
 
 def _moves(cells: Sequence[Cell]) -> Mapping[str, tuple[float, HotLine]]:
@@ -365,10 +358,10 @@ def _moves(cells: Sequence[Cell]) -> Mapping[str, tuple[float, HotLine]]:
     """
     simulations = [cell.simulation for cell in cells if cell.simulation]
     ops = sum(simulation.total("ops") for simulation in simulations)
-    found: dict[str, tuple[float, HotLine]] = {}
+    transfers: dict[str, tuple[float, HotLine]] = {}
     for line in (line for simulation in simulations for line in simulation.lines):
         known = ", ".join(line.names) or line.members
         name = known or next((user.function for user in line.users), "?")
         moved = line.moves() / ops
-        found[name] = (found.get(name, (0.0, line))[0] + moved, line)
-    return found
+        transfers[name] = (transfers.get(name, (0.0, line))[0] + moved, line)
+    return transfers

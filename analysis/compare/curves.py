@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
-from fscale.analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 
 Series = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
 
@@ -48,23 +49,33 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
         if test.metric == THROUGHPUT:
             curves[test.subject.model_copy(update={"cores": ()})].append(test)
     tests = []
-    for subject, own in curves.items():
-        if len(own) < 2:
+    for subject, curve in curves.items():
+        if len(curve) < 2:
             continue
-        own.sort(key=lambda t: t.subject.cores)
-        cores = tuple(t.subject.cores[0] for t in own)
+        curve.sort(key=lambda t: t.subject.cores)
+        cores = tuple(t.subject.cores[0] for t in curve)
         metrics: dict[str, Callable[[Series], float]] = {SPEEDUP: speedup}
-        sliced = all(t.ratios for t in own)
-        if len(own) > 2:
+        sliced = all(t.ratios for t in curve)
+        if len(curve) > 2:
             metrics[DOUBLING] = gain_per_doubling
             if not sliced:  # pairs give ratios, and a peak is not one
                 metrics[PEAK] = lambda curve: peak_cores(curve, margin)
         for metric, of in metrics.items():
-            base = _measured([t.base for t in own], cores, of)
-            new = _measured([t.new for t in own], cores, of)
+            base = _measured([t.base for t in curve], cores, of)
+            new = _measured([t.new for t in curve], cores, of)
             whole = subject.model_copy(update={"cores": cores})
-            ratios = _ratios(own, cores, metric)
-            tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks, ratios))
+            ratios = _ratios(curve, cores, metric)
+            tests.append(
+                Test(
+                    whole,
+                    metric,
+                    base,
+                    new,
+                    curve[0].interleaved,
+                    curve[0].looks,
+                    ratios,
+                )
+            )
     return tests
 
 
@@ -91,8 +102,8 @@ def _ratios(points: Sequence[Test], cores: Sequence[int], metric: str) -> dict[i
 
 
 def _measured(
-    points: Sequence[Measured], cores: Sequence[int], of: Callable[[Series], float]
-) -> Measured:
+    points: Sequence[Observations], cores: Sequence[int], of: Callable[[Series], float]
+) -> Observations:
     repetitions = sorted(set.intersection(*(set(p.values) for p in points)))
     x = np.array(cores)
     values = {r: of((x, np.array([p.values[r] for p in points]))) for r in repetitions}
@@ -100,7 +111,7 @@ def _measured(
     disturbed = min(max(p.disturbed for p in points), len(values))
     lost = [p.lost for p in points if p.disturbed]
     known = [share for share in lost if share is not None]
-    return Measured(
+    return Observations(
         points[0].filesystem,
         values,
         most - len(values),

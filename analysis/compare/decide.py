@@ -16,11 +16,13 @@ from fscale.analysis.compare.effect import (
     repetitions_needed,
     smallest_change,
 )
-from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.model import Judgement, Sample
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import LATENCIES, PEAK, Judgement, Sample, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, Paired
+from fscale.analysis.metrics import LATENCIES, PEAK
 
 DISTURBED_SHARE = 0.25
 # Other processes may lower a rate by this many times the CPU time that they took, because they
@@ -93,7 +95,12 @@ def retract_if_disturbed(judgement: Judgement) -> None:
     """Retract a change that the load of other processes explains if sides were not interleaved."""
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
     changed = judgement.verdict in ("slower", "faster")
-    if changed and share > DISTURBED_SHARE and not judgement.interleaved and _explained(judgement):
+    if (
+        changed
+        and share > DISTURBED_SHARE
+        and not judgement.interleaved
+        and _explains_change(judgement)
+    ):
         judgement.verdict = "undecided"
         judgement.reason = (
             f"other processes disturbed {share:.0%} of a side's repetitions, and the sides were "
@@ -101,7 +108,7 @@ def retract_if_disturbed(judgement: Judgement) -> None:
         )
 
 
-def _explained(judgement: Judgement) -> bool:
+def _explains_change(judgement: Judgement) -> bool:
     """Whether the CPU time that other processes took is enough to explain the change."""
     lost = [s.lost for s in (judgement.base, judgement.new) if s.disturbed]
     known = [share for share in lost if share is not None]
@@ -148,7 +155,7 @@ def undecided(test: Test, margin: float) -> Judgement:
     )
 
 
-def side_of(side: Measured, counted: bool) -> Sample:
+def side_of(side: Observations, counted: bool) -> Sample:
     """One side as it is shown; the spread of counts is computed from the count plus one event."""
     values = np.array(list(side.values.values()))
     logs: Floats = np.log(values + 1 if counted else values)

@@ -29,10 +29,10 @@ Points = set[tuple[str, str, str]]
 
 def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, Any]:
     """The facts that define the figures of a point, by key, as far as the run records them."""
-    found = _of(run, {(workload, filesystem, medium)})
+    facts = _facts_of(run, {(workload, filesystem, medium)})
     return {
         key: value
-        for key, value in found.items()
+        for key, value in facts.items()
         # What a key means if it is absent is left out, so that digests from before there was such a
         # key stay valid.
         if find_rule(key).on_compare == "refuse"
@@ -41,7 +41,7 @@ def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, 
     }
 
 
-def _of(run: Run, points: Points) -> dict[str, Any]:
+def _facts_of(run: Run, points: Points) -> dict[str, Any]:
     """The facts of a run about the given points only."""
     workloads, filesystems, media = ({point[part] for point in points} for part in range(3))
     return collect_facts(
@@ -92,24 +92,24 @@ def notes(
             it.
     """
     sides = [(base, base_cells), (new, new_cells)]
-    ours, theirs = (_of(run, _points(cells)) for run, cells in sides)
-    differing = list(_differing(ours, theirs))
+    ours, theirs = (_facts_of(run, _points(cells)) for run, cells in sides)
+    differing = list(_fact_differences(ours, theirs))
     reported = {one.key for one in differing}
-    mounts = _mounts(base_cells, new_cells)
-    found = [
+    mounts = _mount_differences(base_cells, new_cells)
+    differences = [
         *more,
         *(one for one in differing if one.refused or one.key.startswith("suite.")),
         *(one for one in mounts if one.key.replace(".effective", "") not in reported),
-        *_geometry(base_cells, new_cells),
+        *_geometry_differences(base_cells, new_cells),
         *(one for one in differing if not one.refused and not one.key.startswith("suite.")),
     ]
-    if refused := [d for d in found if d.refused and not d.allowed(allow)]:
+    if refused := [d for d in differences if d.refused and not d.allowed(allow)]:
         raise FscaleError(
             f"the figures of the two sides mean different things: {'; '.join(map(str, refused))}. "
             "Measure one side again like the other, or, if you want to judge this very difference, "
-            f"add {' '.join(_allowing(refused))}"
+            f"add {' '.join(_allow_options(refused))}"
         )
-    sentences = [f"the sides differ in {difference}" for difference in found]
+    sentences = [f"the sides differ in {difference}" for difference in differences]
     if base.machine.simulated:
         sentences.insert(
             0, "both sides are simulated: counts per operation are more reliable than rates"
@@ -117,7 +117,7 @@ def notes(
     return sentences
 
 
-def _allowing(refused: Iterable[Difference]) -> list[str]:
+def _allow_options(refused: Iterable[Difference]) -> list[str]:
     """The options that allow the differences, quoted for a shell."""
     return [f"--allow-different {shlex.quote(difference.key)}" for difference in refused]
 
@@ -126,7 +126,7 @@ def _points(cells: Iterable[Cell]) -> Points:
     return {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
 
 
-def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:
+def _fact_differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:
     """The differences in facts that both runs record; refused ones first, ignored ones left out."""
     rules = {key: find_rule(key).on_compare for key in ours.keys() & theirs.keys()}
     of_the_machine = ("machine.", "media.")
@@ -140,7 +140,9 @@ def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Differe
             yield one
 
 
-def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
+def _mount_differences(
+    base_cells: Sequence[Cell], new_cells: Sequence[Cell]
+) -> Iterator[Difference]:
     """Differences between the effective mounts of equal points: defaults differ between kernels."""
     sides = [
         {(c.key.filesystem, c.key.medium): c.mount for c in cells if c.mount and c.status == "ok"}
@@ -163,20 +165,22 @@ def _device(source: str) -> str:
     return re.sub(r"^/dev/loop\d+", "/dev/loop", source)
 
 
-def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
+def _geometry_differences(
+    base_cells: Sequence[Cell], new_cells: Sequence[Cell]
+) -> Iterator[Difference]:
     """Differences in what mkfs chose for equal points, each key of a file system once."""
     sides = [
         {(c.key.filesystem, c.key.medium, c.key.cores): c.geometry for c in cells if c.geometry}
         for cells in (base_cells, new_cells)
     ]
-    found: dict[str, Difference] = {}
+    differences: dict[str, Difference] = {}
     for place in sorted(sides[0].keys() & sides[1].keys()):
         ours, theirs = sides[0][place], sides[1][place]
         for name in sorted(ours.keys() & theirs.keys()):
             key = f"filesystems.{place[0]}.geometry.{name}"
             if not nearly_equal(ours[name], theirs[name]):
-                found.setdefault(key, Difference(key, ours[name], theirs[name]))
-    yield from found.values()
+                differences.setdefault(key, Difference(key, ours[name], theirs[name]))
+    yield from differences.values()
 
 
 def nearly_equal(one: Any, other: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from fscale.analysis.compare.ranktest import Floats, Samples
+from fscale.analysis.compare.ranktest import Floats, RankSamples
 
 RANK_VARIANCE = np.pi / 3  # 1 / efficiency of a rank test against the t-test, normal data
 MEDIAN_VARIANCE = np.pi / 2  # the same for a difference of medians
@@ -25,7 +25,7 @@ class Effect:
     high: float
 
 
-def centred(samples: Samples) -> tuple[Floats, Floats]:
+def centred(samples: RankSamples) -> tuple[Floats, Floats]:
     """Logarithms of BASE and NEW, each block centred between the medians of its two sides.
 
     The rank test must not use the sides when it aligns. An estimate may, and then the centre does
@@ -37,8 +37,8 @@ def centred(samples: Samples) -> tuple[Floats, Floats]:
         return logs[~samples.new], logs[samples.new]
     base, new = [], []
     for block in np.unique(samples.block):
-        own = samples.block == block
-        a, b = logs[own & ~samples.new], logs[own & samples.new]
+        in_block = samples.block == block
+        a, b = logs[in_block & ~samples.new], logs[in_block & samples.new]
         if a.size and b.size:
             centre = (np.median(a) + np.median(b)) / 2
             base.append(a - centre)
@@ -48,7 +48,9 @@ def centred(samples: Samples) -> tuple[Floats, Floats]:
     return np.round(np.concatenate(base), 12), np.round(np.concatenate(new), 12)
 
 
-def effect(samples: Samples, confidence: float, resamples: int, rng: np.random.Generator) -> Effect:
+def effect(
+    samples: RankSamples, confidence: float, resamples: int, rng: np.random.Generator
+) -> Effect:
     """Ratio of medians with a bias-corrected and accelerated bootstrap interval.
 
     Efron, "Better bootstrap confidence intervals", JASA 82 (1987). Interleaved samples are aligned
@@ -109,7 +111,7 @@ def outliers(logs: Floats) -> NDArray[np.bool_]:
     return np.abs(logs - np.median(logs)) > max(3.5 * spread, 1e-9)
 
 
-def spread_of(samples: Samples) -> float:
+def spread_of(samples: RankSamples) -> float:
     """Robust deviation within both sides, centred; a fraction of the value."""
     sides = centred(samples)
     freedom = [max(0, s.size - 1) for s in sides]

@@ -7,12 +7,11 @@ can explain (no space, too short a window, interruption by the user, a missing t
 findings by themselves; but a point that is left without any value is lost.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fscale.analysis.compare.pairs import Place, subject_of
-from fscale.analysis.compare.settings import Health, HealthKind, Subject, Tally
+from fscale.analysis.compare.model import Health, HealthKind, Subject, Tally
+from fscale.analysis.compare.pairs import Points
 from fscale.model.results import Cell
 
 
@@ -38,40 +37,41 @@ def is_broken(cell: Cell) -> bool:
     return cell.status == "error" and not no_space
 
 
-def health(
-    base: Iterable[Cell], new: Iterable[Cell], place: Place | None, lost_in_new: bool
-) -> list[Health]:
+def health(points: Points, lost_in_new: bool) -> list[Health]:
     """The points that are good on one side only.
 
-    `place` as for `subject_of`. `lost_in_new`: NEW has planned cells without a result, so a point
-    that only BASE has should have been measured in NEW as well.
+    `lost_in_new`: NEW has planned cells without a result, so a point that only BASE has should have
+    been measured in NEW as well.
     """
-    sides = _points(base, place), _points(new, place)
-    found = []
-    for subject in sorted(sides[0].keys(), key=lambda subject: subject.name):
-        a, b = sides[0][subject], sides[1].get(subject)
+    changes = []
+    for subject, cells in sorted(points.items(), key=lambda point: point[0].name):
+        a, b = map(_count, cells)
+        if a is None:
+            continue
         if b is None:
             if lost_in_new and a.good:
-                found.append(_health(subject, "lost", a, _Point(), "it was not measured"))
+                changes.append(_health(subject, "lost", a, _Point(), "it was not measured"))
         elif a.good and not a.broken and b.broken:
-            found.append(_health(subject, "broken", a, b, b.broken[0]))
+            changes.append(_health(subject, "broken", a, b, b.broken[0]))
         elif a.good and not b.good:
-            found.append(_health(subject, "lost", a, b, (b.unusable or b.broken)[0]))
+            changes.append(_health(subject, "lost", a, b, (b.unusable or b.broken)[0]))
         elif a.broken and b.good and not b.broken:
-            found.append(_health(subject, "mended", a, b, a.broken[0]))
-    return found
+            changes.append(_health(subject, "mended", a, b, a.broken[0]))
+    return changes
 
 
 def _health(subject: Subject, kind: HealthKind, a: _Point, b: _Point, reason: str) -> Health:
     return Health(subject=subject, kind=kind, base=a.tally, new=b.tally, reason=reason)
 
 
-def _points(cells: Iterable[Cell], place: Place | None) -> dict[Subject, _Point]:
-    points: dict[Subject, _Point] = defaultdict(_Point)
-    for cell in cells:
-        if cell.key.profile is not None:
-            continue  # the profiler may have failed, not the file system
-        point = points[subject_of(cell.key, place)]
+def _count(cells: Iterable[Cell]) -> _Point | None:
+    """How the scored repetitions of a point on one side ended; None if there are none.
+
+    Where a profiled one failed, it may have been the profiler and not the file system.
+    """
+    scored = [cell for cell in cells if cell.key.profile is None]
+    point = _Point()
+    for cell in scored:
         reason = cell.reason or cell.status
         if cell.status == "ok":
             point.good += 1
@@ -79,4 +79,4 @@ def _points(cells: Iterable[Cell], place: Place | None) -> dict[Subject, _Point]
             point.broken.append(reason)
         else:
             point.unusable.append(f"{cell.status}: {reason}")
-    return points
+    return point if scored else None

@@ -30,16 +30,16 @@ def mixed_hosts(sides: Sides) -> list[Difference]:
     if not any(known):
         return []
     points: dict[str, set[str]] = defaultdict(set)
-    found: tuple[set[str], set[str]] = set(), set()
+    side_hosts: tuple[set[str], set[str]] = set(), set()
     for side, cells in enumerate((sides.base_cells, sides.new_cells)):
-        own = results[side].run.machine.hostname
+        controller = results[side].run.machine.hostname
         for cell in cells:
-            host = known[side].get(cell.id, own)
-            found[side].add(host)
+            host = known[side].get(cell.id, controller)
+            side_hosts[side].add(host)
             points[cell.key.point].add(host)
-    if max(map(len, found)) == 1 or max(map(len, points.values())) == 1:
+    if max(map(len, side_hosts)) == 1 or max(map(len, points.values())) == 1:
         return []
-    return [Difference(KEY, *map(sorted, found))]
+    return [Difference(KEY, *map(sorted, side_hosts))]
 
 
 def _hosts(results: Results) -> dict[str, str]:

@@ -10,11 +10,12 @@ import scipy
 
 from fscale.analysis.compare.decide import Evidence, decide, too_few
 from fscale.analysis.compare.effect import Effect, effect, spread_of
-from fscale.analysis.compare.measured import Test
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.observations import Test
 from fscale.analysis.compare.ranktest import p_value
 from fscale.analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from fscale.analysis.compare.sequential import weight
-from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, paired
 from fscale.model.errors import FscaleError
 

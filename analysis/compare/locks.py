@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Locks that became bottlenecks: contended in NEW's profiles and not in BASE's."""
 
+from fscale.analysis.compare.model import LockFinding, Subject
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import LockFinding, Subject
 from fscale.analysis.diagnosis.run import profiled
 from fscale.analysis.diagnosis.triage import triage
 from fscale.analysis.diagnosis.verdict import BLAMED_FROM, MENTIONED_FROM
@@ -14,15 +14,15 @@ Shares = dict[Subject, dict[str, float]]
 
 def shares(results: Results) -> Shares:
     """The share of the cores' time that each object takes, for each profiled point."""
-    found: Shares = {}
+    by_subject: Shares = {}
     for cells in profiled(results).values():
         good = [c for c in cells if c.status == "ok"]
         if good:
-            objects = found.setdefault(subject_of(good[0].key), {})
+            objects = by_subject.setdefault(subject_of(good[0].key), {})
             for suspect in triage(results.path, good).suspects:
                 name = suspect.name.object
                 objects[name] = objects.get(name, 0.0) + suspect.share
-    return found
+    return by_subject
 
 
 def new_bottlenecks(base: Shares, new: Shares) -> list[LockFinding]:

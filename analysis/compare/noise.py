@@ -13,10 +13,11 @@ from pydantic import Field
 from fscale.analysis.compare import sliced
 from fscale.analysis.compare.effect import deviation, smallest_change, spread_of
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.measured import Test
-from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.model import Judgement, Subject, Verdict
+from fscale.analysis.compare.observations import Test
+from fscale.analysis.compare.pairs import match_cells, pair, subject_of
 from fscale.analysis.compare.sequential import growing, weight
-from fscale.analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.compare.sliced import FIRST_LOOK
 from fscale.model.bench import Strict
@@ -92,9 +93,11 @@ def measure_noise(
     by_subject: dict[Subject, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_subject[subject_of(cell.key)].append(cell)
-    a_pair = sum(_seconds(own) for own in by_subject.values())
+    a_pair = sum(_seconds(point_cells) for point_cells in by_subject.values())
     affordable = max(2, int(60 * budget_minutes / a_pair))
-    tests = pair(sides.base_cells, sides.new_cells, interleaved=True, looks=sides.looks).tests
+    tests = pair(
+        match_cells(sides.base_cells, sides.new_cells), interleaved=True, looks=sides.looks
+    ).tests
     level = settings.fdr / len(tests)
     points = [
         _point(test, by_subject[test.subject], affordable, level, settings.power, j)

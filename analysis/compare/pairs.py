@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Matches the cells of two sides and extracts their metrics."""
+"""Matches the cells of two sides by subject and extracts their metrics."""
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from fscale.analysis.compare.measured import Measured, Test
-from fscale.analysis.compare.settings import (
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations, Test
+from fscale.analysis.compare.sliced import instructions, ratios_of
+from fscale.analysis.metrics import (
     COUNT,
     INSTRUCTIONS,
     METRICS,
     NAMED,
     SLOWEST,
     THROUGHPUT,
+    VALUES,
     Metric,
-    Subject,
+    why_missing,
 )
-from fscale.analysis.compare.sliced import instructions, ratios_of
-from fscale.analysis.metrics import VALUES, why_missing
 from fscale.model.results import Cell, CellKey
 
 Place = tuple[str, str]  # file system and medium
+Points = dict[Subject, tuple[list[Cell], list[Cell]]]
+"""the cells of BASE and NEW by their subject"""
 
 
 @dataclass
-class _Side:
+class _Collected:
     """The values of one subject and metric on one side, while they are collected."""
 
     values: dict[int, float] = field(default_factory=dict)
@@ -46,6 +49,17 @@ class _Side:
         """The median of these shares; None if one is unknown."""
         known = [share for share in self.disturbed if share is not None]
         return median(known) if known and len(known) == len(self.disturbed) else None
+
+    def observations(self, cells: Sequence[Cell]) -> Observations:
+        """These values of `cells`."""
+        return Observations(
+            cells[0].key.filesystem,
+            self.values,
+            self.unusable,
+            len(self.disturbed),
+            self.lost,
+            self.reason,
+        )
 
 
 @dataclass(frozen=True)
@@ -77,9 +91,23 @@ HALF = 0.5
 """operations that count for a worker which did none, so that a ratio exists"""
 
 
+def match_cells(base: Collection[Cell], new: Collection[Cell]) -> Points:
+    """Match the cells of both sides by subject; a subject that one side lacks has no cells there.
+
+    If each side has a single file system on a single medium, the two are paired whatever their
+    names, and the subjects are named after BASE.
+    """
+    places = [{(c.key.filesystem, c.key.medium) for c in cells} for cells in (base, new)]
+    place = next(iter(places[0])) if len(places[0]) == len(places[1]) == 1 else None
+    points: Points = defaultdict(lambda: ([], []))
+    for side, cells in enumerate((base, new)):
+        for cell in cells:
+            points[subject_of(cell.key, place)][side].append(cell)
+    return dict(points)
+
+
 def pair(
-    base: Iterable[Cell],
-    new: Iterable[Cell],
+    points: Points,
     *,
     interleaved: bool = False,
     looks: tuple[int, ...] = (),
@@ -88,83 +116,61 @@ def pair(
 ) -> Pairing:
     """Make one test for each metric of each subject that both sides have.
 
-    If each side has a single file system on a single medium, the two are paired whatever their
-    names, and the tests are named after BASE. A cell that failed, or whose value is not a positive
-    number, counts as unusable and gives no value. `looks` apply to whole repetitions, `pair_looks`
-    to pairs in slices.
+    A cell that failed, or whose value is not a positive number, counts as unusable and gives no
+    value. `looks` apply to whole repetitions, `pair_looks` to pairs in slices.
     """
-    base, new = list(base), list(new)
-    places = [_places(cells) for cells in (base, new)]
-    common = common_place(base, new)
-    sides = [_collect(cells, common, metrics) for cells in (base, new)]
-    cut = [_sliced(cells, common) for cells in (base, new)]
     tests = []
-    for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
-        if metric.partition(":")[0] not in metrics:
-            continue
-        one, other = (
-            Measured(own, side.values, side.unusable, len(side.disturbed), side.lost, side.reason)
-            for side, own in zip(
-                (s[subject, metric] for s in sides),
-                (p[0][0] if common else subject.filesystem for p in places),
-                strict=True,
-            )
-        )
-        ratios = {}
-        if metric in JUDGED:
-            ratios = ratios_of(cut[0].get(subject, {}), cut[1].get(subject, {}), metric)
-        own_looks = pair_looks if ratios else looks
-        tests.append(Test(subject, metric, one, other, interleaved, own_looks, ratios))
-    subjects = [{subject.name for subject, _ in side} for side in sides]
-    return Pairing(tests, sorted(subjects[1] - subjects[0]), sorted(subjects[0] - subjects[1]))
+    lacking: tuple[list[str], list[str]] = ([], [])
+    for subject, cells in points.items():
+        sides = [_collect(side, metrics) for side in cells]
+        for number, side in enumerate(sides):
+            if not side and sides[1 - number]:
+                lacking[number].append(subject.name)
+        sliced_base, sliced_new = map(_sliced, cells)
+        for metric in sides[0].keys() & sides[1].keys():
+            if metric.partition(":")[0] not in metrics:
+                continue
+            base, new = (side[metric].observations(c) for side, c in zip(sides, cells, strict=True))
+            ratios = ratios_of(sliced_base, sliced_new, metric) if metric in JUDGED else {}
+            used_looks = pair_looks if ratios else looks
+            tests.append(Test(subject, metric, base, new, interleaved, used_looks, ratios))
+    return Pairing(sorted(tests, key=_order), sorted(lacking[0]), sorted(lacking[1]))
 
 
-def _sliced(cells: Iterable[Cell], place: Place | None) -> dict[Subject, dict[int, Cell]]:
-    """Subject -> repetition -> the good sliced cell of a side."""
-    found: dict[Subject, dict[int, Cell]] = defaultdict(dict)
-    for cell in cells:
-        if cell.status == "ok" and (cell.slices or instructions(cell)):
-            found[subject_of(cell.key, place)][cell.key.repetition] = cell
-    return found
+def _sliced(cells: Iterable[Cell]) -> dict[int, Cell]:
+    """Repetition -> the good sliced cell of a point on one side."""
+    return {
+        cell.key.repetition: cell
+        for cell in cells
+        if cell.status == "ok" and (cell.slices or instructions(cell))
+    }
 
 
-def common_place(base: Iterable[Cell], new: Iterable[Cell]) -> Place | None:
-    """BASE's file system and medium if each side has a single one, so that they form a pair."""
-    places = _places(base), _places(new)
-    return places[0][0] if len(places[0]) == len(places[1]) == 1 else None
-
-
-def _places(cells: Iterable[Cell]) -> list[Place]:
-    return sorted({(c.key.filesystem, c.key.medium) for c in cells})
-
-
-def _order(item: tuple[Subject, str]) -> tuple[str, str, str, str, tuple[int, ...], str]:
-    subject, metric = item
+def _order(test: Test) -> tuple[str, str, str, str, tuple[int, ...], str]:
+    subject = test.subject
     return (
         subject.workload,
         subject.filesystem,
         subject.medium,
         subject.mode,
         subject.cores,
-        metric,
+        test.metric,
     )
 
 
 def _lost(cell: Cell) -> float | None:
-    taken = cell.extra.get("others_cpus")
-    return taken / cell.key.cores if isinstance(taken, int | float) else None
+    cpus = cell.extra.get("others_cpus")
+    return cpus / cell.key.cores if isinstance(cpus, int | float) else None
 
 
-def _collect(
-    cells: Iterable[Cell], place: Place | None, metrics: Collection[str]
-) -> dict[tuple[Subject, str], _Side]:
-    sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
+def _collect(cells: Iterable[Cell], metrics: Collection[str]) -> dict[str, _Collected]:
+    """Metric -> its values in the cells of a point on one side."""
+    by_metric: dict[str, _Collected] = defaultdict(_Collected)
     for cell in cells:
-        subject = subject_of(cell.key, place)
         repetition = cell.key.repetition
         if cell.key.profile is None:
             for metric in VALUES:
-                side = sides[subject, metric]
+                side = by_metric[metric]
                 value = _value(cell, metric) if cell.status == "ok" else None
                 if value is None or not math.isfinite(value) or value <= 0:
                     side.unusable += 1
@@ -177,15 +183,15 @@ def _collect(
                     side.disturbed.append(_lost(cell) if metric == THROUGHPUT else None)
         if cell.status == "ok":
             for event, count in (cell.counts or {}).items():
-                side = sides[subject, COUNT + event]
+                side = by_metric[COUNT + event]
                 if math.isfinite(count) and count >= 0:
                     side.values[repetition] = count
                 else:
                     side.unusable += 1
     return {
-        key: side
-        for key, side in sides.items()
-        if side.values or key[1] == THROUGHPUT or (side.missing and key[1] in metrics)
+        metric: side
+        for metric, side in by_metric.items()
+        if side.values or metric == THROUGHPUT or (side.missing and metric in metrics)
     }
 
 

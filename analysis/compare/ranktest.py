@@ -17,7 +17,7 @@ EXACT_LIMIT = 120
 
 
 @dataclass(frozen=True)
-class Samples:
+class RankSamples:
     """Two samples of one metric: a value, a side and a block for each repetition.
 
     `value`: positive, finite, shape (n,). `new`: bool, shape (n,). `block`: int, shape (n,);
@@ -29,14 +29,14 @@ class Samples:
     block: NDArray[np.int64]
 
     @classmethod
-    def independent(cls, base: Floats, new: Floats) -> "Samples":
+    def independent(cls, base: Floats, new: Floats) -> "RankSamples":
         """Two samples that were not interleaved."""
         value = np.concatenate([base, new])
         side = np.arange(value.size) >= base.size
         return cls(value, side, np.zeros(value.size, dtype=np.int64))
 
     @classmethod
-    def interleaved(cls, base: dict[int, float], new: dict[int, float]) -> "Samples":
+    def interleaved(cls, base: dict[int, float], new: dict[int, float]) -> "RankSamples":
         """Two samples, by repetition, that ran as A B B A: equal repetitions were neighbours."""
         repetitions = np.array([*base, *new])
         # A remainder is not a block of its own: it joins the last whole one.
@@ -53,7 +53,7 @@ class Samples:
         return np.unique(self.block).size > 1
 
 
-def aligned(samples: Samples) -> Floats:
+def aligned(samples: RankSamples) -> Floats:
     """Logarithms with each block's median taken off, shape (n,), so that drift cancels.
 
     Hodges and Lehmann, "Rank methods for combination of independent experiments in analysis of
@@ -68,7 +68,7 @@ def aligned(samples: Samples) -> Floats:
     return np.round(logs, 12)
 
 
-def p_value(samples: Samples) -> float:
+def p_value(samples: RankSamples) -> float:
     """Two-sided p-value of "both sides are the same", given that a block's order was arbitrary.
 
     The statistic is the sum of NEW's (aligned mid-)ranks; its null distribution comes from all the

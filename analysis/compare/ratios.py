@@ -8,10 +8,12 @@ import numpy as np
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import paired
-from fscale.analysis.compare.measured import Test
-from fscale.analysis.compare.ranktest import Samples
-from fscale.analysis.compare.settings import EVERY, Comparison, Judgement, Subject
+from fscale.analysis.compare.model import Comparison, Judgement, Subject
+from fscale.analysis.compare.observations import Test
+from fscale.analysis.compare.pairs import match_cells
+from fscale.analysis.compare.ranktest import RankSamples
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.metrics import EVERY
 
 MOST_TICKS = 10_000  # most blocks of sliced pairs that a page draws; with more, only the pairs
 
@@ -35,7 +37,7 @@ class Ratios:
     ticks: tuple[float, ...] = ()
 
     @property
-    def said(self) -> str:
+    def remark(self) -> str:
         """Change and verdict."""
         known = self.judgement.ratio is not None
         parts = [wording.change(self.judgement.ratio)] if known else []
@@ -50,17 +52,18 @@ class Ratios:
     def label(self) -> str:
         """The judgement in a line."""
         judged = self.judgement
-        found = wording.estimate(judged.ratio, judged.low, judged.high) or "no estimate"
-        return f"{wording.what(self.judgement)}: {found}, {judged.verdict}"
+        estimate = wording.estimate(judged.ratio, judged.low, judged.high) or "no estimate"
+        return f"{wording.subject_text(self.judgement)}: {estimate}, {judged.verdict}"
 
 
 def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
     """Metric -> all cells that have a ratio of any kind, in the order of the judgements."""
-    pairing = paired(sides, comparison.settings)
+    points = match_cells(sides.base_cells, sides.new_cells)
+    pairing = paired(sides, points, comparison.settings)
     tests = {(test.subject, test.metric): test for test in pairing.tests}
     blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
     names = _names([test.subject for test in pairing.tests])
-    found: dict[str, list[Ratios]] = {}
+    by_metric: dict[str, list[Ratios]] = {}
     for judgement in wording.ordered(comparison):
         test = tests.get((judgement.subject, judgement.metric))
         if test is None:  # the judgement is about a curve
@@ -68,8 +71,8 @@ def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
         ticks = _ticks(test) if blocks <= MOST_TICKS else ()
         drawn = Ratios(judgement, names[test.subject], tuple(_dots(test)), ticks)
         if drawn.dots or judgement.ratio is not None:
-            found.setdefault(judgement.metric, []).append(drawn)
-    return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
+            by_metric.setdefault(judgement.metric, []).append(drawn)
+    return dict(sorted(by_metric.items(), key=lambda item: _rank(item[0])))
 
 
 def _rank(metric: str) -> tuple[int, str]:
@@ -93,26 +96,28 @@ def _names(subjects: Sequence[Subject]) -> dict[Subject, str]:
 
 
 def _ticks(test: Test) -> tuple[float, ...]:
-    return tuple(float(np.exp(log)) for own in test.ratios.values() for log in own.logs)
+    return tuple(
+        float(np.exp(log)) for pair_ratio in test.ratios.values() for log in pair_ratio.logs
+    )
 
 
 def _dots(test: Test) -> Iterator[Dot]:
     if test.ratios:
-        for repetition, own in sorted(test.ratios.items()):
-            ratio = float(np.exp(own.log))
-            blocks = f", {own.blocks} blocks" if own.blocks else ""
+        for repetition, pair_ratio in sorted(test.ratios.items()):
+            ratio = float(np.exp(pair_ratio.log))
+            blocks = f", {pair_ratio.blocks} blocks" if pair_ratio.blocks else ""
             yield Dot(ratio, f"pair {repetition}: {wording.change(ratio)}{blocks}")
     elif test.interleaved and test.base.values and test.new.values:
         yield from _whole(test.samples())
 
 
-def _whole(samples: Samples) -> Iterator[Dot]:
+def _whole(samples: RankSamples) -> Iterator[Dot]:
     """A block of whole repetitions, A B B A twice: the ratio of its medians."""
     logs = np.log(samples.value)
     for block in np.unique(samples.block):
-        own = samples.block == block
-        new, base = logs[own & samples.new], logs[own & ~samples.new]
+        in_block = samples.block == block
+        new, base = logs[in_block & samples.new], logs[in_block & ~samples.new]
         if new.size and base.size:
             ratio = float(np.exp(np.median(new) - np.median(base)))
-            said = f"block {block + 1}: {wording.change(ratio)}, {base.size} and {new.size}"
-            yield Dot(ratio, f"{said} repetitions")
+            text = f"block {block + 1}: {wording.change(ratio)}, {base.size} and {new.size}"
+            yield Dot(ratio, f"{text} repetitions")

@@ -6,13 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    FAIRNESS,
-    LATENCIES,
-    THROUGHPUT,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import CPU_EFFICIENCY, FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.model.results import CellKey
 
 BLOCK = 4
@@ -55,10 +50,10 @@ def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
 
     Tests of counts, and of the metric settled, are added to these.
     """
-    asked = set(settings.metrics)
-    rates = asked & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
+    metrics = set(settings.metrics)
+    rates = metrics & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
     shared = sum(key.cores * key.workers_per_cpu > 1 for key in points)
-    tests = len(rates) * len(points) + len(asked & set(FAIRNESS)) * shared
+    tests = len(rates) * len(points) + len(metrics & set(FAIRNESS)) * shared
     return tests + (curves_of(points) if THROUGHPUT in rates else 0)
 
 

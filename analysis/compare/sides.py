@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from fscale.analysis.compare.settings import METRICS, Metric, RunRef
+from fscale.analysis.compare.model import RunRef
+from fscale.analysis.metrics import METRICS, Metric
 from fscale.analysis.reader import Results, as_typed, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
@@ -69,7 +70,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
     record = _record(base)
     return Sides(
         _ref(first, record.base),
-        _of_b(first, record.new),
+        _ref_of_b(first, record.new),
         first,
         first,
         [c for c in first.cells if c.key.side == "A"],
@@ -109,15 +110,15 @@ def _record(run_dir: Path) -> AbRecord:
         ) from None
 
 
-def _of_b(results: Results, label: str) -> RunRef:
+def _ref_of_b(results: Results, label: str) -> RunRef:
     """Side B, whose kernel may differ from that of the machine, which is side A's."""
     versions = results.run.versions
-    found = {
+    versions_of_b = {
         field: printable(versions[f"{name} of B"])
         for field, name in (("kernel", "kernel"), ("build", BUILD), ("build_id", BUILD_ID))
         if f"{name} of B" in versions
     }
-    return _ref(results, label).model_copy(update=found)
+    return _ref(results, label).model_copy(update=versions_of_b)
 
 
 def _ref(results: Results, label: str) -> RunRef:

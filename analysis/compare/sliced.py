@@ -17,14 +17,14 @@ import scipy
 
 from fscale.analysis.compare.effect import MOST_REPETITIONS, RANK_VARIANCE, Effect
 from fscale.analysis.compare.ranktest import Floats
-from fscale.analysis.compare.settings import (
+from fscale.analysis.metrics import (
     COUNT,
     FAIRNESS,
     INSTRUCTIONS,
     LATENCIES,
     NEVER_SLICED,
+    turn_length,
 )
-from fscale.analysis.metrics import turn_length
 from fscale.model.latency import PERCENTILES, quantile
 from fscale.model.results import Cell
 
@@ -78,9 +78,9 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
         if one.seconds > 0 and length > 0:
             turns[one.block].append((one.ops, length))
     rates = {
-        block: sum(ops for ops, _ in own) / sum(length for _, length in own)
-        for block, own in turns.items()
-        if len(own) == 2
+        block: sum(ops for ops, _ in block_turns) / sum(length for _, length in block_turns)
+        for block, block_turns in turns.items()
+        if len(block_turns) == 2
     }
     return {block: rate for block, rate in rates.items() if rate > 0}
 
@@ -100,17 +100,17 @@ def ratios_of(
     base: Mapping[int, Cell], new: Mapping[int, Cell], metric: str
 ) -> dict[int, PairRatio]:
     """The ratio of each pair, by repetition; pairs with fewer than MIN_BLOCKS have none."""
-    found = {}
+    pair_ratios = {}
     for repetition in sorted(base.keys() & new.keys()):
         if metric == INSTRUCTIONS:
             counts = [instructions(side[repetition]) for side in (base, new)]
             if all(counts):
-                found[repetition] = PairRatio(float(np.log(counts[1] / counts[0])), 0.0)
+                pair_ratios[repetition] = PairRatio(float(np.log(counts[1] / counts[0])), 0.0)
             continue
         if metric in LATENCIES:
             quantiles = [_quantile(side[repetition], metric) for side in (base, new)]
             if all(quantiles):
-                found[repetition] = _of_quantiles(base[repetition], *filter(None, quantiles))
+                pair_ratios[repetition] = _of_quantiles(base[repetition], *filter(None, quantiles))
             continue
         if metric in FAIRNESS:
             continue
@@ -121,8 +121,10 @@ def ratios_of(
             deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
             error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
             seconds = median(s.seconds for s in base[repetition].slices or () if s.seconds)
-            found[repetition] = PairRatio(centre(logs), error, len(blocks), seconds, tuple(logs))
-    return found
+            pair_ratios[repetition] = PairRatio(
+                centre(logs), error, len(blocks), seconds, tuple(logs)
+            )
+    return pair_ratios
 
 
 @dataclass(frozen=True)
@@ -159,12 +161,12 @@ def instructions(cell: Cell) -> float:
 
 def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> Paired:
     """Student's t over the first `upto` pairs (at least two), two-sided, with its interval."""
-    own = [ratio for r, ratio in sorted(ratios.items()) if upto is None or r <= upto]
-    logs = np.array([ratio.log for ratio in own])
+    used = [ratio for r, ratio in sorted(ratios.items()) if upto is None or r <= upto]
+    logs = np.array([ratio.log for ratio in used])
     between = float(np.std(logs, ddof=1))
-    within = float(np.sqrt(np.mean([ratio.error**2 for ratio in own])))
-    error = max(between, within) / np.sqrt(len(own))
-    mean, freedom = float(np.mean(logs)), len(own) - 1
+    within = float(np.sqrt(np.mean([ratio.error**2 for ratio in used])))
+    error = max(between, within) / np.sqrt(len(used))
+    mean, freedom = float(np.mean(logs)), len(used) - 1
     if error > 0:
         p = float(2 * scipy.stats.t.sf(abs(mean) / error, freedom))
         half = float(scipy.stats.t.ppf((1 + level) / 2, freedom) * error)

@@ -3,16 +3,7 @@
 
 import re
 
-from fscale.analysis.compare.settings import (
-    COUNT,
-    CPU_EFFICIENCY,
-    DOUBLING,
-    LATENCIES,
-    NAMED,
-    PEAK,
-    SETTLED,
-    SPEEDUP,
-    THROUGHPUT,
+from fscale.analysis.compare.model import (
     Comparison,
     Health,
     HealthKind,
@@ -22,6 +13,17 @@ from fscale.analysis.compare.settings import (
     Subject,
     Tally,
     Verdict,
+)
+from fscale.analysis.metrics import (
+    COUNT,
+    CPU_EFFICIENCY,
+    DOUBLING,
+    LATENCIES,
+    NAMED,
+    PEAK,
+    SETTLED,
+    SPEEDUP,
+    THROUGHPUT,
 )
 
 UNITS: dict[str, str] = {
@@ -57,8 +59,8 @@ def headline(comparison: Comparison) -> str:
 def health(point: Health) -> str:
     """Describe a point that is good on one side only."""
     sides = {name: _tally(side) for name, side in (("BASE", point.base), ("NEW", point.new))}
-    said = "; ".join(f"{name}: {text}" for name, text in sides.items())
-    return f"{point.kind}: {where(point.subject)} ({said}): {point.reason}"
+    tallies = "; ".join(f"{name}: {text}" for name, text in sides.items())
+    return f"{point.kind}: {where(point.subject)} ({tallies}): {point.reason}"
 
 
 def _tally(side: Tally) -> str:
@@ -169,7 +171,7 @@ def spread(side: Sample) -> str:
     return "" if side.cv is None else f"± {100 * side.cv:.0f}%"
 
 
-def what(judgement: Judgement) -> str:
+def subject_text(judgement: Judgement) -> str:
     """The subject of a judgement in words."""
     return where(judgement.subject)
 
@@ -180,7 +182,7 @@ def judgement_line(judgement: Judgement) -> str:
     base, new = (figure(metric, side.median) for side in (judgement.base, judgement.new))
     units = "" if metric in NAMED else f" {unit(judgement)}"
     return (
-        f"{what(judgement)}: {metric} {base} -> {new}{units}, "
+        f"{subject_text(judgement)}: {metric} {base} -> {new}{units}, "
         f"{change(judgement.ratio)} {interval(judgement)}"
     )
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fscale.analysis.diagnosis import perfscript, stacks
-from fscale.analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from fscale.analysis.diagnosis.naming import AddressBook, By, LockPlace, Name, name_lock
 from fscale.analysis.diagnosis.rules import match, rules
 
-_NOWHERE = Place("unknown")
+_NOWHERE = LockPlace("unknown")
 
 
 @dataclass
@@ -32,7 +32,7 @@ class CpuProfile:
     """
 
     event: str
-    samples: perfscript.Samples
+    samples: perfscript.StackSamples
     spinning: dict[str, Spot]
     atomics: dict[str, Spot]
     leaves: Counter[str]
@@ -96,9 +96,9 @@ def kind_of_spin(frames: tuple[str, ...]) -> str | None:
         if not stacks.is_primitive(frame):
             return None
         if stacks.is_spinning(frame):
-            found = next((kind for mark, kind in _SLOW_PATHS if mark in frame), None)
-            if found:
-                return found
+            kind = next((kind for mark, kind in _SLOW_PATHS if mark in frame), None)
+            if kind:
+                return kind
     return None
 
 

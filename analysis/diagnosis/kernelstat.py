@@ -30,7 +30,7 @@ class LockClass:
 
 def lock_stat(output: str) -> list[LockClass]:
     """The classes with contention, longest total wait first; other lines are skipped."""
-    found = []
+    classes = []
     for line in output.splitlines():
         match = _ROW.match(line)
         if match is None:
@@ -40,10 +40,10 @@ def lock_stat(output: str) -> list[LockClass]:
         except ValueError:
             continue
         if n[1] > 0:
-            found.append(
+            classes.append(
                 LockClass(match["name"], int(n[0]), int(n[1]), n[3], n[4], int(n[7]), n[10])
             )
-    return sorted(found, key=lambda c: -c.wait_total)
+    return sorted(classes, key=lambda c: -c.wait_total)
 
 
 def hardware(output: str) -> dict[str, float]:
@@ -69,9 +69,9 @@ def gaps(profile: Mapping[str, Any]) -> list[str]:
             continue
     rows = perfstat.read(str(profile.get("output", "")))
     totals = perfstat.totals(rows)
-    found = perfstat.gaps(rows, pmus, profile.get("cpus") or [])
+    gap_lines = perfstat.gaps(rows, pmus, profile.get("cpus") or [])
     return [
         f"{event} was not counted on {', '.join(filter(None, missing)) or 'the others'}; the "
         f"figure covers {', '.join(sorted(filter(None, totals[event].pmus))) or 'the rest'} only"
-        for event, missing in found.items()
+        for event, missing in gap_lines.items()
     ]

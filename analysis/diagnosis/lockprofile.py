@@ -18,10 +18,10 @@ from fscale.analysis.diagnosis.naming import (
     ADDRESSED,
     AddressBook,
     By,
+    LockPlace,
     Name,
-    Place,
+    main_evidence,
     name_lock,
-    resting_on,
 )
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
@@ -56,7 +56,7 @@ class Contended:
     name: Name
     kinds: set[str] = field(default_factory=set)
     addresses: set[int] = field(default_factory=set)
-    places: set[Place] = field(default_factory=set)
+    places: set[LockPlace] = field(default_factory=set)
     wait_ns: int = 0
     count: int = 0
     max_ns: int = 0
@@ -107,7 +107,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
     groups: dict[tuple[str, int], Contended] = {}
     names_of: dict[tuple[int, int], Counter[tuple[str, int]]] = defaultdict(Counter)
     waits = entries(maps.get("@wait"))
-    known: dict[tuple[str, Place, tuple[str, ...]], Name] = {}  # many locks, few stacks
+    known: dict[tuple[str, LockPlace, tuple[str, ...]], Name] = {}  # many locks, few stacks
     for key, value in waits.items():
         one_in, rest = _weight(key, sampled)
         entry = _entry(rest, value)
@@ -134,7 +134,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
         names_of[flags, address][group] += one_in * total
     for lock in groups.values():
         if lock.evidence.total():
-            lock.name = replace(lock.name, by=resting_on(lock.evidence))
+            lock.name = replace(lock.name, by=main_evidence(lock.evidence))
     _add_extremes(maps, groups, names_of, sampled)
     others: Counter[str] = Counter()
     for key, value in entries(maps.get("@others")).items():

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from fscale.analysis.diagnosis import stacks
-from fscale.analysis.diagnosis.rules import Compiled, Rule, owners, rules
+from fscale.analysis.diagnosis.rules import Compiled, LockRule, owners, rules
 from fscale.model.maps import entries, numbers
 
 # The kernel image on x86-64 and riscv, for profiles that do not record its address.
@@ -29,7 +29,7 @@ ADDRESSED = frozenset({By.ADDRESS_AND_STACK, By.ADDRESS})
 MOSTLY = 0.9
 
 
-def resting_on(evidence: Mapping[By, int | float]) -> By:
+def main_evidence(evidence: Mapping[By, int | float]) -> By:
     """The evidence that supports a name for most of the time; `evidence` has the time of each."""
     addressed = sum(evidence.get(by, 0) for by in ADDRESSED)
     if addressed and addressed >= MOSTLY * sum(evidence.values()):
@@ -38,7 +38,7 @@ def resting_on(evidence: Mapping[By, int | float]) -> By:
 
 
 @dataclass(frozen=True)
-class Place:
+class LockPlace:
     """The location of a lock. `member` is `struct.path` if the address alone determines it."""
 
     kind: str  # "slab", "static", "memory" (kernel memory, no slab), "unknown"
@@ -58,8 +58,8 @@ class Name:
     object: str
     scope: str | None
     by: By
-    rule: Rule | None = None
-    elsewhere: Rule | None = None
+    rule: LockRule | None = None
+    elsewhere: LockRule | None = None
 
 
 class AddressBook:
@@ -83,24 +83,24 @@ class AddressBook:
         self._names = _by_address(entries(maps.get("@cache_name")))
         self._sizes = _by_address(numbers(maps.get("@cache_size")))
 
-    def place(self, address: int) -> Place:
+    def place(self, address: int) -> LockPlace:
         """The location of the lock at `address`."""
         symbol = self._symbols.get(f"{address:#x}")
         page, cache = self._pages.get(address), self._caches.get(address)
         if self._in_image(address) or (symbol and cache is None):
             # A module's data also has symbols, but lies outside of the image.
-            return Place("static", symbol=symbol)
+            return LockPlace("static", symbol=symbol)
         if not self._memory or page is None:
-            return Place("unknown")
+            return LockPlace("unknown")
         if cache is None:
-            return Place("memory")
+            return LockPlace("memory")
         name, size = self._names.get(cache % (1 << 64)), self._sizes.get(cache % (1 << 64))
         if not isinstance(name, str) or not isinstance(size, int) or size <= 0:
-            return Place("unknown")
+            return LockPlace("unknown")
         frame = (page % (1 << 64) - self._memory["page_array"]) // self._memory["page_size"]
         start = self._memory["direct_map"] + (frame << self._memory["page_bits"])
         offset = (address - start) % size
-        return Place("slab", name, offset, self._member(name, offset))
+        return LockPlace("slab", name, offset, self._member(name, offset))
 
     def _in_image(self, address: int) -> bool:
         if self._image:
@@ -122,16 +122,16 @@ class AddressBook:
 
 
 def _by_address(values: dict[str, Any]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+    by_address: dict[int, Any] = {}
     for key, value in values.items():
         try:
-            found[int(key, 0) % (1 << 64)] = value
+            by_address[int(key, 0) % (1 << 64)] = value
         except ValueError:
             continue
-    return found
+    return by_address
 
 
-def _judge(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
+def _judge(compiled: Compiled, place: LockPlace, book: AddressBook) -> By | None:
     """The evidence for a rule at this place; None if the place contradicts the rule."""
     rule = compiled.rule
     if place.kind == "static":
@@ -141,7 +141,7 @@ def _judge(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
     return _judge_object(compiled, place, book) if place.kind == "slab" else By.STACK
 
 
-def _judge_object(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
+def _judge_object(compiled: Compiled, place: LockPlace, book: AddressBook) -> By | None:
     cache, fits = place.cache or "", compiled.cache
     if compiled.member is None:
         if fits:
@@ -163,8 +163,10 @@ _KMALLOC = re.compile(r"(dma-)?kmalloc-.*")
 def _judge_static(compiled: Compiled, symbol: str | None) -> By | None:
     name = symbol.split("+")[0] if symbol else None
     if compiled.rule.static:
-        said = name is None or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object)
-        return By.ADDRESS_AND_STACK if said else None
+        matches = name is None or re.search(
+            rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object
+        )
+        return By.ADDRESS_AND_STACK if matches else None
     if compiled.symbol is None:
         # A lock in an object is not in the image, and a symbol is stronger evidence than a caller.
         return None
@@ -177,7 +179,7 @@ def _judge_static(compiled: Compiled, symbol: str | None) -> By | None:
 _BASES = range(0, 129, 8)
 
 
-def _locks_at(rule: Rule, place: Place, book: AddressBook) -> list[str] | None:
+def _locks_at(rule: LockRule, place: LockPlace, book: AddressBook) -> list[str] | None:
     """The members at the lock's offset; None if the object's type is unknown."""
     if place.member is not None:
         other = rule.structs and place.member.partition(".")[0] not in rule.structs
@@ -189,12 +191,12 @@ def _locks_at(rule: Rule, place: Place, book: AddressBook) -> list[str] | None:
     return [path for s in known for base in bases for path in book.paths(s, place.offset - base)]
 
 
-def name_lock(kind: str, place: Place, frames: tuple[str, ...], book: AddressBook) -> Name:
+def name_lock(kind: str, place: LockPlace, frames: tuple[str, ...], book: AddressBook) -> Name:
     """The name of a lock of `kind` at `place`, whose contention was seen with `frames`."""
     frames = tuple(map(stacks.clean, frames))
     called = stacks.callers(stacks.in_interrupt(frames)) or stacks.callers(frames)
     family = kind.partition(" ")[0]
-    elsewhere: Rule | None = None
+    elsewhere: LockRule | None = None
     for compiled in rules().locks:
         rule = compiled.rule
         if rule.kind and family not in rule.kind:

@@ -7,13 +7,13 @@ from itertools import takewhile
 from typing import Any
 
 from fscale.analysis.diagnosis import stacks
-from fscale.analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from fscale.analysis.diagnosis.naming import AddressBook, By, LockPlace, Name, name_lock
 from fscale.analysis.diagnosis.rules import match, rules
 from fscale.model.maps import entries, number, parse
 
 RUNNABLE = (0, 256)  # TASK_RUNNING, and the mark of a preempted task since 4.14
 INTERRUPTIBLE = 1
-_NOWHERE = Place("unknown")
+_NOWHERE = LockPlace("unknown")
 
 
 @dataclass

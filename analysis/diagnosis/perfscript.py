@@ -31,7 +31,7 @@ Stack = tuple[str, ...]
 
 
 @dataclass
-class Samples:
+class StackSamples:
     """On-CPU samples; periods are in the event's unit (cpu-clock: nanoseconds)."""
 
     workers: Counter[Stack] = field(default_factory=Counter)  # kernel frames, leaf first
@@ -60,7 +60,7 @@ class _Workers(Protocol):
         """The sum of the workers' windows in seconds, after all lines were processed."""
 
 
-def parse(output: str, comm: str, parent: int | None = None) -> Samples:
+def parse(output: str, comm: str, parent: int | None = None) -> StackSamples:
     """Fold the samples of threads named `comm`; the others are kept by name.
 
     With `parent`, only children of that process are workers, if the output has fork events.
@@ -71,7 +71,7 @@ def parse(output: str, comm: str, parent: int | None = None) -> Samples:
     return _fold(output, _Named(output, comm, parent))
 
 
-def parse_tree(output: str, comm: str, root: int, cores: int) -> Samples:
+def parse_tree(output: str, comm: str, root: int, cores: int) -> StackSamples:
     """As `parse`, for process `root` and all that descend from it, while `root` is named `comm`.
 
     The windows are those of `cores` CPUs.
@@ -79,8 +79,8 @@ def parse_tree(output: str, comm: str, root: int, cores: int) -> Samples:
     return _fold(output, _Tree(output, comm, root, cores))
 
 
-def _fold(output: str, workers: _Workers) -> Samples:
-    samples = Samples()
+def _fold(output: str, workers: _Workers) -> StackSamples:
+    samples = StackSamples()
     current: tuple[bool, str, int] | None = None
     frames: list[str] = []
     kernel: list[str] = []

@@ -31,7 +31,7 @@ class Bottleneck(Strict):
     source: str
 
 
-class Rule(Strict):
+class LockRule(Strict):
     """A rule of locks.toml, which describes the keys."""
 
     object: str
@@ -75,7 +75,7 @@ def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
 
     ValueError on anything else.
     """
-    found = []
+    versions = []
     for part in text.split(","):
         low, dash, high = (piece.strip() for piece in part.partition("-"))
         ends = re.fullmatch(r"\d+\.\d+", low or high) and re.fullmatch(r"\d+\.\d+", high or low)
@@ -85,8 +85,8 @@ def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
             raise ValueError(
                 f"{text!r} is not a range of kernels; write 6.1-6.18, 6.12-, -6.5 or 6.1"
             )
-        found.append((first, last))
-    return tuple(found)
+        versions.append((first, last))
+    return tuple(versions)
 
 
 _NEVER = (9999, 9999)
@@ -96,7 +96,7 @@ _NEVER = (9999, 9999)
 class Compiled:
     """A rule with its patterns ready for use."""
 
-    rule: Rule
+    rule: LockRule
     first: re.Pattern[str]
     below: tuple[re.Pattern[str], ...]
     next: re.Pattern[str] | None
@@ -132,19 +132,19 @@ class Compiled:
 
 @cache
 def _configured() -> Owners:
-    found: dict[str, tuple[str, ...]] = {}
+    prefixes: dict[str, tuple[str, ...]] = {}
     for fs in catalogue.filesystems():
         if fs.functions:
-            found[fs.kernel] = (*found.get(fs.kernel, ()), *fs.functions)
-    return found
+            prefixes[fs.kernel] = (*prefixes.get(fs.kernel, ()), *fs.functions)
+    return prefixes
 
 
-def owners(own: Mapping[str, Sequence[str]]) -> Owners:
+def owners(configured: Mapping[str, Sequence[str]]) -> Owners:
     """The function prefixes of all configured file systems and of the measured one.
 
     `own` has those of the latter from the profile, because it may have been given by path.
     """
-    return {**_configured(), **{name: tuple(starts) for name, starts in own.items()}}
+    return {**_configured(), **{name: tuple(starts) for name, starts in configured.items()}}
 
 
 def _of_another(fs: str, frames: tuple[str, ...], owners: Owners) -> bool:
@@ -167,7 +167,7 @@ def _either(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _compile(data: dict[str, Any]) -> Compiled:
-    rule = Rule.model_validate(data)
+    rule = LockRule.model_validate(data)
     return Compiled(
         rule,
         _either(rule.caller or rule.leaf),
@@ -200,6 +200,6 @@ def table3() -> dict[str, Bottleneck]:
 
 def match(
     table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners, kernel: str | None = None
-) -> Rule | None:
+) -> LockRule | None:
     """The first rule of `table` that fits the frames and holds for that kernel."""
     return next((c.rule for c in table if c.holds_on(kernel) and c.fits(frames, owners)), None)

@@ -13,7 +13,7 @@ from fscale.analysis.curves import Curve, arrange
 from fscale.analysis.diagnosis import simulated
 from fscale.analysis.diagnosis.rules import table3
 from fscale.analysis.diagnosis.triage import Suspect, Triage, triage
-from fscale.analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
+from fscale.analysis.diagnosis.verdict import CurveVerdict, judge_point, suspects_of
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import summarise
 from fscale.analysis.whatif import is_whatif
@@ -31,7 +31,7 @@ class Diagnosed:
 
     triage: Triage
     curve: Curve | None
-    judgement: Judgement
+    judgement: CurveVerdict
     suspects: list[Suspect]  # those that can explain lost throughput
 
     @property
@@ -93,10 +93,10 @@ def profiled(results: Results) -> dict[str, list[Cell]]:
 def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis:
     """Diagnose the run, or only the scored points (`CellKey.point`) in `points`."""
     groups = profiled(results)
-    wanted = set(groups if points is None else points)
+    selected = set(groups if points is None else points)
     triages: dict[str, Triage] = {}
     needed = {
-        _curve_key(groups[p][0].key) for p in wanted if p in groups
+        _curve_key(groups[p][0].key) for p in selected if p in groups
     }  # includes the base of each curve
     for point, cells in groups.items():
         if _curve_key(cells[0].key) not in needed:
@@ -119,19 +119,19 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         for curve in panel.curves
     }
     bases: dict[str, Triage] = {}
-    for found in triages.values():
-        _, curve = curves.get(_curve_key(found.key), ("", None))
-        if found.key.cores == (curve.base_cores if curve else 1):
-            bases[_curve_key(found.key)] = found
+    for point_triage in triages.values():
+        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
+        if point_triage.key.cores == (curve.base_cores if curve else 1):
+            bases[_curve_key(point_triage.key)] = point_triage
     diagnosed = []
-    for point, found in triages.items():
-        if point not in wanted:
+    for point, point_triage in triages.items():
+        if point not in selected:
             continue
-        _, curve = curves.get(_curve_key(found.key), ("", None))
-        base = bases.get(_curve_key(found.key))
-        base = None if base is found else base
-        judgement = judge_point(found, curve, base)
-        diagnosed.append(Diagnosed(found, curve, judgement, suspects_of(found, base)))
+        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
+        base = bases.get(_curve_key(point_triage.key))
+        base = None if base is point_triage else base
+        judgement = judge_point(point_triage, curve, base)
+        diagnosed.append(Diagnosed(point_triage, curve, judgement, suspects_of(point_triage, base)))
     diagnosed.sort(key=lambda d: (d.key.workload, d.key.filesystem, d.key.medium, d.key.cores))
     return Diagnosis(
         diagnosed,
@@ -172,13 +172,13 @@ def costs(results: Results) -> list[Cost]:
         if point in scored:
             ratios[profiler].append(statistics.median(rates) / scored[point])
     return [
-        Cost(profiler, statistics.median(own), min(own), max(own), len(own))
-        for profiler, own in sorted(ratios.items())
+        Cost(profiler, statistics.median(values), min(values), max(values), len(values))
+        for profiler, values in sorted(ratios.items())
     ]
 
 
 @dataclass(frozen=True)
-class Row:
+class BottleneckRow:
     """A row of the bottleneck table, in the form of FxMark's Table 3."""
 
     filesystem: str
@@ -190,7 +190,7 @@ class Row:
     table3: str | None
 
 
-def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
+def table(diagnosis: Diagnosis, results: Results) -> list[BottleneckRow]:
     """The objects that limit any point of the run, by file system, the largest share first."""
     groups: dict[tuple[str, str], list[tuple[Diagnosed, Suspect]]] = defaultdict(list)
     for point in diagnosis.points:
@@ -198,15 +198,15 @@ def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
         if cause is not None:
             groups[point.key.filesystem, cause.name.object].append((point, cause))
     rows = []
-    for (filesystem, name), found in groups.items():
-        point, worst = max(found, key=lambda item: item[1].share)
+    for (filesystem, name), curves in groups.items():
+        point, worst = max(curves, key=lambda item: item[1].share)
         rule = worst.name.rule
         known = table3().get(rule.table3) if rule and rule.table3 else None
-        workloads = list(dict.fromkeys(p.key.workload for p, _ in found))
+        workloads = list(dict.fromkeys(p.key.workload for p, _ in curves))
         rows.append(
             (
                 worst.share,
-                Row(
+                BottleneckRow(
                     filesystem,
                     known.bottleneck if known else worst.sort,
                     name,

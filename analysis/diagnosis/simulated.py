@@ -33,11 +33,13 @@ def triage(cells: Sequence[Cell]) -> Triage:
 
 def _suspects(simulated: Simulation) -> list[Suspect]:
     cycles = max(1, simulated.total("cycles"))
-    found = [_suspect(lines, cycles) for lines in simulated.things()]
+    suspects = [_suspect(lines, cycles) for lines in simulated.things()]
     idle = simulated.shares()["idle"]
     if idle:
-        found.append(Suspect(Name("halted (sleeping or idle)", None, By.NOTHING), WAIT, WAIT, idle))
-    return sorted(found, key=lambda suspect: (-suspect.share, suspect.name.object))
+        suspects.append(
+            Suspect(Name("halted (sleeping or idle)", None, By.NOTHING), WAIT, WAIT, idle)
+        )
+    return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.name.object))
 
 
 def _suspect(lines: list[HotLine], cycles: int) -> Suspect:

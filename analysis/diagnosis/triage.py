@@ -136,8 +136,8 @@ class Triage:
             "the kernel's memory layout could not be determined, so locks that are not static are "
             "named by their stacks only"
         )
-        found = [*self.hardware_gaps, doubt, None if self.located else lost]
-        return [note for note in found if note]
+        remarks = [*self.hardware_gaps, doubt, None if self.located else lost]
+        return [note for note in remarks if note]
 
     @property
     def turns(self) -> str | None:
@@ -234,25 +234,25 @@ def _mean(counts: list[dict[str, float]]) -> dict[str, float]:
 def _suspects(
     locks: LockProfile | None, cpu: CpuProfile | None, off: OffCpuProfile | None
 ) -> list[Suspect]:
-    found: dict[tuple[str, str], Suspect] = {}
+    by_name: dict[tuple[str, str], Suspect] = {}
     if locks is not None and locks.active_ns > 0:
         for lock in locks.locks:
             suspect = _from_lock(lock, locks.active_ns)
-            found[LOCK, _identity(lock)] = suspect
+            by_name[LOCK, _identity(lock)] = suspect
     if off is not None and off.active_ns > 0:
         for wait in off.waits:
             if not wait.lock:
-                found[WAIT, wait.name.object] = _from_wait(wait, off.active_ns, WAIT)
+                by_name[WAIT, wait.name.object] = _from_wait(wait, off.active_ns, WAIT)
             elif locks is None:
-                found[LOCK, wait.name.object] = _from_wait(wait, off.active_ns, LOCK)
+                by_name[LOCK, wait.name.object] = _from_wait(wait, off.active_ns, LOCK)
     if cpu is not None:
         for spot in cpu.spinning.values():
             # Tracepoints cover spinning on all locks except reader-writer semaphores.
             if locks is None or "rwsem" in spot.kind:
-                _add_spinning(found, LOCK, spot, cpu)
+                _add_spinning(by_name, LOCK, spot, cpu)
         for spot in cpu.atomics.values():
-            _add_spinning(found, COUNTER, spot, cpu)
-    return sorted(found.values(), key=lambda s: (-s.share, s.name.object))
+            _add_spinning(by_name, COUNTER, spot, cpu)
+    return sorted(by_name.values(), key=lambda s: (-s.share, s.name.object))
 
 
 def _identity(lock: Contended) -> str:
@@ -300,9 +300,9 @@ def _from_wait(wait: Wait, active_ns: int, sort: str) -> Suspect:
 
 
 def _add_spinning(
-    found: dict[tuple[str, str], Suspect], sort: str, spot: Spot, cpu: CpuProfile
+    by_name: dict[tuple[str, str], Suspect], sort: str, spot: Spot, cpu: CpuProfile
 ) -> None:
-    suspect = found.setdefault((sort, spot.name.object), Suspect(spot.name, sort, spot.kind))
+    suspect = by_name.setdefault((sort, spot.name.object), Suspect(spot.name, sort, spot.kind))
     before = suspect.share * (1 - suspect.addressed)
     suspect.spinning = cpu.share(spot.periods)
     if spot.name.by not in ADDRESSED:

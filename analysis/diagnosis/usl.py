@@ -123,14 +123,14 @@ def fit(cores: Sequence[float], rates: Sequence[float]) -> Fit:
     unit = float(np.max(y))
     best = _best(x, y / unit)
     errors = _Errors.of(x, y / unit, best)
-    found = {}
+    fits = {}
     for name, scale in (("lam", unit), ("sigma", 1.0), ("kappa", 1.0)):
         low, high = interval(x, y / unit, best, name, errors.allowed)
-        found[name] = Parameter(best[name] * scale, low * scale, high and high * scale)
-    wrong = float(np.sum((y - law(x, *(found[name].value for name in best))) ** 2))
+        fits[name] = Parameter(best[name] * scale, low * scale, high and high * scale)
+    wrong = float(np.sum((y - law(x, *(fits[name].value for name in best))) ** 2))
     spread = float(np.sum((y - np.mean(y)) ** 2))
     return Fit(
-        **found,
+        **fits,
         r_squared=1 - wrong / spread if spread else 1.0,
         most=float(np.max(x)),
         lack=errors.lack(best),
@@ -182,15 +182,15 @@ class _Errors:
 
 def _best(x: Array, y: Array) -> dict[str, float]:
     held: dict[str, float] = {}
-    found = _search(x, y, held)
-    while over := [name for name in ("sigma", "kappa") if found[name] > MOST]:
+    solution = _search(x, y, held)
+    while over := [name for name in ("sigma", "kappa") if solution[name] > MOST]:
         held[over[0]] = MOST
-        found = _search(x, y, held)
-    return found
+        solution = _search(x, y, held)
+    return solution
 
 
-def _squares(x: Array, y: Array, found: dict[str, float]) -> float:
-    return float(np.sum((law(x, **found) / y - 1) ** 2))
+def _squares(x: Array, y: Array, parameters: dict[str, float]) -> float:
+    return float(np.sum((law(x, **parameters) / y - 1) ** 2))
 
 
 def _search(x: Array, y: Array, held: dict[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from enum import Enum
 from fscale.analysis.curves import Curve
 from fscale.analysis.diagnosis.naming import ADDRESSED
 from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
-from fscale.analysis.findings import SCALES_FROM, Verdict, judge
+from fscale.analysis.findings import SCALES_FROM, Scaling, judge
 
 MENTIONED_FROM = 0.01  # smallest share of the cores' time that is called contention
 BLAMED_FROM = 0.05  # smallest share with which an object can be the cause
@@ -32,7 +32,7 @@ class Confidence(Enum):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CurveVerdict:
     """The verdict on one curve at the core count of its profiles."""
 
     shape: Shape
@@ -58,7 +58,7 @@ def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
     }
     last = efficiency[curve.top.key.cores]
     fallen = curve.peak is not curve.top and curve.top.spread.high < curve.peak.spread.low
-    if judge(curve.top_speedup, curve.linear, curve.most) is Verdict.FALLS or fallen:
+    if judge(curve.top_speedup, curve.linear, curve.most) is Scaling.FALLS or fallen:
         return Shape.COLLAPSES, min(n for n in efficiency if n > curve.peak.key.cores), last
     if last >= SCALES_FROM:
         return Shape.SCALES, None, last
@@ -73,7 +73,7 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
     triage lists it). Waits that a single worker has as well (for a disk) also count by growth.
     """
     before = {(s.sort, s.name.object): s.share for s in base.suspects} if base else {}
-    found = []
+    suspects = []
     for suspect in triage.suspects:
         grown = suspect.share
         if suspect.sort != LOCK:
@@ -81,8 +81,8 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
                 continue
             grown -= before.get((suspect.sort, suspect.name.object), 0.0)
         if grown >= MENTIONED_FROM:
-            found.append((grown, suspect))
-    return [suspect for _, suspect in sorted(found, key=lambda item: -item[0])]
+            suspects.append((grown, suspect))
+    return [suspect for _, suspect in sorted(suspects, key=lambda item: -item[0])]
 
 
 def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> Confidence:
@@ -96,7 +96,7 @@ def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> 
     return Confidence.LIKELY if dominant or explains else Confidence.POSSIBLE
 
 
-def judge_point(triage: Triage, curve: Curve | None, base: Triage | None = None) -> Judgement:
+def judge_point(triage: Triage, curve: Curve | None, base: Triage | None = None) -> CurveVerdict:
     """The verdict on a curve, from the profiles at one core count (preferably the highest)."""
     shape, since, efficiency = shape_of(curve)
     candidates = suspects_of(triage, base)
@@ -107,7 +107,7 @@ def judge_point(triage: Triage, curve: Curve | None, base: Triage | None = None)
         # A sleeping thread of an application leaves its CPU to another, so no time may be lost.
         confidence = Confidence.LIKELY
     cores = triage.key.cores
-    return Judgement(
+    return CurveVerdict(
         shape,
         cores,
         since,

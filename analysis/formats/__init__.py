@@ -1,23 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Converts runs to and from the formats of other programs; each module is one format.
+"""Converts runs and comparisons to and from formats, most of other programs; one module each.
 
-In all formats a row, test or sample is a repetition. A repetition without a value has a status and
-a reason and no figure, never a zero. A disturbed or simulated one is marked as such next to its
-figure. Planned cells without a result and unreadable files are counted. `fxmark` reads; all others
-write.
+`run` and `comparison` list the formats of either. `fxmark` reads; all others write.
 """
-
-from collections.abc import Callable
-
-from fscale.analysis.formats import googlebenchmark, junit, kcidb, ktap, openmetrics, table
-from fscale.analysis.reader import Results
-
-FORMATS: dict[str, Callable[[Results], str]] = {
-    "csv": table.to_csv,
-    "json": table.to_json,
-    "google-benchmark": googlebenchmark.render,
-    "junit": junit.render,
-    "kcidb": kcidb.render,
-    "ktap": ktap.render,
-    "openmetrics": openmetrics.render,
-}

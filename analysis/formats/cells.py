@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from fscale.model.bench import CpuTimes
+from fscale.model.files import printable
 from fscale.model.results import Cell, Run
 
 
@@ -49,7 +50,12 @@ def cpu_seconds(times: CpuTimes, state: str) -> float:
 def moment(text: str) -> datetime | None:
     """The time in an ISO 8601 text; None if it has none, or no time zone."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return time if time.tzinfo is not None else None
+
+
+def one_line(text: str) -> str:
+    """The text in one line, without unprintable characters."""
+    return printable(" ".join(text.split()))

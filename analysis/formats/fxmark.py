@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from fscale import __version__
 from fscale.analysis.curves import NO_MEDIUM
-from fscale.analysis.formats.fxmarklog import MODES, Log, Row, parse, read_text
+from fscale.analysis.formats.fxmarklog import MODES, Log, LogRow, parse, read_text
 from fscale.analysis.paper.table2 import table2
 from fscale.analysis.reader import first_error
 from fscale.model.bench import CpuTimes
@@ -134,7 +134,7 @@ def _lacking(parsed: list[Log]) -> Iterator[str]:
             yield f"{log.place}: the log has no {', '.join(lacking)}"
 
 
-def _unfit(row: Row) -> str | None:
+def _unfit(row: LogRow) -> str | None:
     """Why a row cannot become a cell."""
     if row.workload.endswith(_BACKGROUND):
         return (
@@ -189,7 +189,7 @@ def _duration(log: Log) -> float:
     return float(round(longest)) if longest >= 1 else longest
 
 
-def _cell(log: Log, row: Row, duration: float, there: Iterable[str]) -> tuple[Cell, list[str]]:
+def _cell(log: Log, row: LogRow, duration: float, there: Iterable[str]) -> tuple[Cell, list[str]]:
     """The cell of a row, and notes on the parts of the row that are left out."""
     filesystem = "ext4_nj" if _NO_JOURNAL.fullmatch(row.filesystem) else row.filesystem
     in_memory = filesystem == "tmpfs"
@@ -215,7 +215,7 @@ def _cell(log: Log, row: Row, duration: float, there: Iterable[str]) -> tuple[Ce
     return cell, notes
 
 
-def _enter_figures(cell: Cell, row: Row, duration: float) -> list[str]:
+def _enter_figures(cell: Cell, row: LogRow, duration: float) -> list[str]:
     """Enter the figures of a row, or why it has none; return notes on what is left out."""
     if not row.figures:
         cell.reason = "the log has no result for it"
@@ -257,7 +257,7 @@ def _rate(figures: Mapping[str, float]) -> float | None:
     return sum(figures[name] for name in _FIO) if all(name in figures for name in _FIO) else None
 
 
-def _impossible(row: Row, rate: float, seconds: float, works: float) -> str | None:
+def _impossible(row: LogRow, rate: float, seconds: float, works: float) -> str | None:
     """Why the figures of a row are impossible; None if they are possible."""
     if not rate or math.isnan(rate) or not seconds:
         return "FxMark counted nothing"
@@ -275,7 +275,7 @@ def _is_read(column: str) -> bool:
     return column in known or column.endswith(".util") or any(column in c for c in _TIMES.values())
 
 
-def _cpu(row: Row, seconds: float) -> tuple[CpuTimes | None, list[str]]:
+def _cpu(row: LogRow, seconds: float) -> tuple[CpuTimes | None, list[str]]:
     """The CPU times, or None if the log has none or impossible ones; and notes on these.
 
     They are differences of counters, which a hypervisor may set back, and may cover more CPUs than
@@ -340,8 +340,8 @@ def _system(text: str | None) -> tuple[str, str, str]:
     uname = _UNAME.fullmatch(text)
     if uname is None:
         raise FscaleError(f"`{text[:80]}` in the log is not the output of `uname -a` on Linux")
-    found = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
-    return uname[1], uname[2], next(found, _UNKNOWN)
+    architectures = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
+    return uname[1], uname[2], next(architectures, _UNKNOWN)
 
 
 def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies: int) -> Run:

@@ -46,7 +46,7 @@ MODES: dict[str | None, Mode] = {
 
 
 @dataclass
-class Row:
+class LogRow:
     """A `##` line, and the figures below it by column; NaN for a word that is not a number.
 
     `others`: number of further lines of figures for the same columns. `unread`: the line below the
@@ -100,7 +100,7 @@ class Log:
 
     place: str
     settings: dict[str, str] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[LogRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -148,7 +148,7 @@ def parse(path: Path, text: str) -> list[Log]:
 def _begin_cell(log: Log, line: str, place: str, *, cut_off: bool) -> None:
     """Read a `##` line; FscaleError if it looks like a cell but is not a valid one."""
     if match := _CELL.fullmatch(line):
-        log.rows.append(Row(match[1], match[2], match[3], int(match[4]), match[5]))
+        log.rows.append(LogRow(match[1], match[2], match[3], int(match[4]), match[5]))
     elif cut_off:
         log.left_out.append(f"{place}: the log is truncated in `{printable(line[:80])}`")
     elif _NOTE.fullmatch(line):

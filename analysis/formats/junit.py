@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""JUnit XML: a test suite for each point, a test case for each repetition."""
+"""JUnit XML for CI systems."""
 
-from junitparser import Error, Failure, Skipped, TestCase, TestSuite
+import io
+import json
 
-from fscale.analysis.formats.outcome import Entry, Group, Outcome, groups
+from junitparser import Error, Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
+
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.model import Comparison, Judgement
+from fscale.analysis.formats.outcome import Outcome, PointOutcome, Repetition, point_outcomes
 from fscale.analysis.reader import Results
-from fscale.analysis.verdicts.junit import text_of
 from fscale.model.files import printable
 
 _RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {
@@ -16,12 +20,15 @@ _RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {
 }
 
 
-def render(results: Results) -> str:
-    """The XML: broken is a failure, unusable or absent an error, skipped is skipped."""
-    return text_of(*(_suite(results, group) for group in groups(results)))
+def render_run(results: Results) -> str:
+    """A test suite for each point, a test case for each repetition.
+
+    Broken is a failure, unusable or absent an error, skipped is skipped.
+    """
+    return _render(*(_suite(results, group) for group in point_outcomes(results)))
 
 
-def _suite(results: Results, group: Group) -> TestSuite:
+def _suite(results: Results, group: PointOutcome) -> TestSuite:
     suite = TestSuite(group.name)
     suite.hostname = printable(results.run.machine.hostname)
     suite.add_property("kernel", printable(results.run.machine.kernel))
@@ -31,13 +38,69 @@ def _suite(results: Results, group: Group) -> TestSuite:
     if group.text:
         suite.add_property("throughput", group.text)
     for entry in group.entries:
-        suite.add_testcase(_case(group.name, entry))
+        suite.add_testcase(_repetition(group.name, entry))
     return suite
 
 
-def _case(point: str, entry: Entry) -> TestCase:
+def _repetition(point: str, entry: Repetition) -> TestCase:
     case = TestCase(entry.name, classname=point, time=entry.seconds)
     if entry.outcome in _RESULTS:
         case.result = [_RESULTS[entry.outcome](entry.text)]
     case.system_out = entry.text
     return case
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """A test case for each judgement.
+
+    Worse verdicts are failures, broken and lost are errors, undecided is skipped.
+    """
+    command = "gate" if comparison.policy == "counted" else "compare"
+    suite = TestSuite(f"fscale {command} {comparison.base.label} {comparison.new.label}")
+    for warning in comparison.warnings:
+        suite.add_property("warning", warning)
+    for point in comparison.health:
+        case = TestCase(point.kind, classname=point.subject.name)
+        case.system_out = wording.health(point)
+        if point.kind != "mended":
+            case.result = [Error(wording.health(point))]
+        suite.add_testcase(case)
+    for judgement in comparison.judgements:
+        suite.add_testcase(_judgement(judgement))
+    for lock in comparison.locks:
+        case = TestCase(f"new bottleneck {lock.lock}", classname=lock.subject.name)
+        case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
+        suite.add_testcase(case)
+    for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
+        for name in missing:
+            case = TestCase("all", classname=name)
+            case.result = [Skipped(f"missing in {side}")]
+            suite.add_testcase(case)
+    return _render(suite)
+
+
+def _judgement(judgement: Judgement) -> TestCase:
+    case = TestCase(judgement.metric, classname=judgement.subject.name)
+    line, remark = wording.judgement_line(judgement), wording.remark(judgement)
+    if judgement.worse:
+        case.result = [Failure(f"{judgement.verdict}: {line}{remark and f'; {remark}'}")]
+    elif judgement.verdict == "undecided":
+        case.result = [Skipped(f"undecided: {remark}")]
+    case.system_out = f"{judgement.verdict}: {line}\n{remark}".strip()
+    for name in ("verdict", "ratio", "low", "high", "p", "q"):
+        case.append(  # type: ignore[no-untyped-call]
+            Property(name, json.dumps(getattr(judgement, name)))
+        )
+    return case
+
+
+def _render(*suites: TestSuite) -> str:
+    """The XML of suites, with their totals."""
+    xml = JUnitXml("fscale")
+    for suite in suites:
+        # add_testsuite() would search all existing suites for an equal one.
+        xml.append(suite)  # type: ignore[no-untyped-call]
+    xml.update_statistics()  # type: ignore[no-untyped-call]
+    written = io.BytesIO()
+    xml.write(written, pretty=True)
+    return written.getvalue().decode()

@@ -11,9 +11,8 @@ import json
 import re
 from typing import Any
 
-from fscale.analysis.formats.cells import in_order, moment, simulated
+from fscale.analysis.formats.cells import in_order, moment, one_line, simulated
 from fscale.analysis.formats.outcome import Outcome, describe_cell, outcome
-from fscale.analysis.ktap import one_line
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
@@ -58,10 +57,10 @@ def _kernel(run: Run) -> str:
 
 
 def _build(run: Run, kernel: str) -> dict[str, Any]:
-    found = {"id": _id(kernel), "checkout_id": _id(kernel), "origin": _ORIGIN, "comment": kernel}
+    build = {"id": _id(kernel), "checkout_id": _id(kernel), "origin": _ORIGIN, "comment": kernel}
     if re.fullmatch("[a-z0-9_]+", run.machine.architecture):
-        found["architecture"] = run.machine.architecture
-    return found
+        build["architecture"] = run.machine.architecture
+    return build
 
 
 class _Tests:
@@ -91,7 +90,7 @@ class _Tests:
         """The test of a repetition."""
         key = cell.key
         parts = ("fscale", key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c")
-        found: dict[str, Any] = {
+        test: dict[str, Any] = {
             "id": _id(f"{self._run}:{cell.id}"),
             **self._common,
             "path": ".".join(re.sub("[^a-zA-Z0-9_-]", "_", part) for part in parts),
@@ -104,16 +103,16 @@ class _Tests:
             },
         }
         if cell.wall_seconds is not None:
-            found["duration"] = cell.wall_seconds
+            test["duration"] = cell.wall_seconds
         if started := moment(cell.started):
-            found["start_time"] = started.isoformat()
+            test["start_time"] = started.isoformat()
         if cell.status == "ok" and key.profile is None:
-            found["number"] = {
+            test["number"] = {
                 "value": cell.ops_per_second,
                 "unit": f"{cell.unit}/s",
                 "prefix": "metric",
             }
-        return found
+        return test
 
     def absent(self, file: str, reason: str) -> dict[str, Any]:
         """The test for a file or planned cells without a readable repetition."""

@@ -1,28 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""KTAP: a test for each point, a subtest for each repetition.
+"""KTAP version 1, as specified in the kernel's Documentation/dev-tools/ktap.rst."""
 
-A repetition passes if it has a figure; `fscale compare` judges whether the figure is good.
-"""
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from fscale.analysis import ktap
-from fscale.analysis.formats.outcome import Entry, Group, groups
-from fscale.analysis.ktap import Test
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.model import Comparison, Judgement
+from fscale.analysis.formats.cells import one_line
+from fscale.analysis.formats.outcome import PointOutcome, Repetition, point_outcomes
 from fscale.analysis.reader import Results
 
+_VERSION = "KTAP version 1"
+_INDENT = "  "
 _DIRECTIVES = {"skipped": "SKIP", "unusable": "ERROR", "absent": "ERROR"}
 
 
-def render(results: Results) -> str:
-    """The whole run."""
-    return ktap.render([_point(group) for group in groups(results)])
+@dataclass(frozen=True)
+class KtapTest:
+    """A test: `directive` is SKIP, ERROR or empty, `text` follows it, then `subtests`."""
+
+    name: str
+    ok: bool
+    directive: str = ""
+    text: str = ""
+    diagnostics: tuple[str, ...] = ()
+    subtests: tuple["KtapTest", ...] = ()
 
 
-def _point(group: Group) -> Test:
+def render_run(results: Results) -> str:
+    """A test for each point, a subtest for each repetition.
+
+    A repetition passes if it has a figure; `fscale compare` judges whether the figure is good.
+    """
+    return _render([_point(group) for group in point_outcomes(results)])
+
+
+def _point(group: PointOutcome) -> KtapTest:
     """The test of a point: skipped if all repetitions are, failed if one failed."""
     subtests = tuple(_repetition(entry) for entry in group.entries)
     diagnostics = (group.text,) if group.text else ()
     skipped = all(entry.outcome == "skipped" for entry in group.entries)
-    return Test(
+    return KtapTest(
         group.name,
         all(test.ok for test in subtests),
         "SKIP" if skipped else "",
@@ -32,6 +50,63 @@ def _point(group: Group) -> Test:
     )
 
 
-def _repetition(entry: Entry) -> Test:
+def _repetition(entry: Repetition) -> KtapTest:
     ok = entry.outcome in ("measured", "skipped")
-    return Test(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.text)
+    return KtapTest(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.text)
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """A test for each judgement, as in the JUnit XML.
+
+    Worse verdicts fail, broken and lost are errors, undecided and missing are skipped.
+    """
+    return _render(list(_judged_tests(comparison)))
+
+
+def _judged_tests(comparison: Comparison) -> Iterator[KtapTest]:
+    for point in comparison.health:
+        mended = point.kind == "mended"
+        text = wording.health(point)
+        yield KtapTest(
+            f"{point.subject.name} {point.kind}", mended, "" if mended else "ERROR", text
+        )
+    for judgement in comparison.judgements:
+        yield _judgement(judgement)
+    for lock in comparison.locks:
+        text = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
+        yield KtapTest(f"{lock.subject.name} new bottleneck {lock.lock}", True, "", text)
+    for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
+        for name in missing:
+            yield KtapTest(name, True, "SKIP", f"missing in {side}")
+
+
+def _judgement(judgement: Judgement) -> KtapTest:
+    undecided = judgement.verdict == "undecided"
+    return KtapTest(
+        f"{judgement.subject.name} {judgement.metric}",
+        not judgement.worse,
+        "SKIP" if undecided else "",
+        f"{judgement.verdict}: {wording.judgement_line(judgement)}",
+        (remark,) if (remark := wording.remark(judgement)) else (),
+    )
+
+
+def _render(tests: Sequence[KtapTest]) -> str:
+    return "\n".join(_level(tests)) + "\n"
+
+
+def _level(tests: Sequence[KtapTest], name: str = "") -> list[str]:
+    lines = [_VERSION, *([f"# Subtest: {_described(name)}"] if name else []), f"1..{len(tests)}"]
+    for number, test in enumerate(tests, 1):
+        if test.subtests:
+            lines += [_INDENT + line for line in _level(test.subtests, test.name)]
+        lines += [f"# {one_line(text)}" for text in test.diagnostics]
+        tail = one_line(f"{test.directive} {test.text}")
+        result = f"{'ok' if test.ok else 'not ok'} {number} {_described(test.name)}"
+        lines.append(f"{result} # {tail}" if tail else result)
+    return lines
+
+
+def _described(name: str) -> str:
+    """A description, in which # is replaced because it would begin a directive."""
+    return one_line(name).replace("#", "_")

@@ -75,12 +75,12 @@ def _of_run(results: Results) -> Iterator[Metric]:
     }
     info.add_metric([], named | {k: printable(v) for k, v in about.items()}, began)
     yield info
-    for name, value, said in (
+    for name, value, help_text in (
         ("planned", run.planned_cells, "Planned cells of the run."),
         ("missing", results.missing, "Planned cells that left no file."),
         ("unreadable", len(results.unreadable), "Files of cells that cannot be used."),
     ):
-        family = GaugeMetricFamily(f"fscale_run_cells_{name}", said, labels=tuple(named))
+        family = GaugeMetricFamily(f"fscale_run_cells_{name}", help_text, labels=tuple(named))
         family.add_metric(list(named.values()), value, began)
         yield family
 

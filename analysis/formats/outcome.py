@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fscale.analysis.compare.health import is_broken
-from fscale.analysis.formats.cells import in_order
-from fscale.analysis.ktap import one_line
+from fscale.analysis.formats.cells import in_order, one_line
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import Point, summarise
 from fscale.model.results import Cell
@@ -19,7 +18,7 @@ is missing. absent: it cannot be read, or was planned and left no result."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class Repetition:
     """A repetition: its name within its point, its outcome, and a line that describes it."""
 
     name: str
@@ -29,12 +28,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Group:
+class PointOutcome:
     """The repetitions of a point, and a summary of them; empty without a figure."""
 
     name: str
     text: str
-    entries: tuple[Entry, ...]
+    entries: tuple[Repetition, ...]
 
 
 def outcome(cell: Cell) -> Outcome:
@@ -73,27 +72,31 @@ def describe_point(point: Point) -> str:
     return ", ".join(parts)
 
 
-def groups(results: Results) -> list[Group]:
+def point_outcomes(results: Results) -> list[PointOutcome]:
     """The points of a run by their names; absent repetitions come last."""
     medians = {point.key.point: describe_point(point) for point in summarise(results.scored)}
     cells: dict[str, list[Cell]] = {}
     for cell in in_order(results.cells):
         cells.setdefault(cell.key.point, []).append(cell)
-    found = [Group(name, medians.get(name, ""), _entries(own)) for name, own in cells.items()]
+    outcomes = [
+        PointOutcome(name, medians.get(name, ""), _entries(repetitions))
+        for name, repetitions in cells.items()
+    ]
     absent = [
-        Entry(u.file, "absent", one_line(f"unreadable: {u.reason}")) for u in results.unreadable
+        Repetition(u.file, "absent", one_line(f"unreadable: {u.reason}"))
+        for u in results.unreadable
     ]
     if results.missing:
         why = f"{results.missing} planned cells left no result"
-        absent.append(Entry("planned cells", "absent", why))
+        absent.append(Repetition("planned cells", "absent", why))
     if absent:
-        found.append(Group("absent", "", tuple(absent)))
-    return found
+        outcomes.append(PointOutcome("absent", "", tuple(absent)))
+    return outcomes
 
 
-def _entries(cells: Iterable[Cell]) -> tuple[Entry, ...]:
+def _entries(cells: Iterable[Cell]) -> tuple[Repetition, ...]:
     return tuple(
-        Entry(
+        Repetition(
             f"repetition {cell.key.repetition}",
             outcome(cell),
             describe_cell(cell),

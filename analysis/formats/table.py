@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fscale.analysis.export import FAIRNESS_COLUMNS, LATENCY_COLUMNS, spreadsheet_safe
 from fscale.analysis.formats.cells import (
     cpu_seconds,
     cpu_times,
@@ -24,6 +23,7 @@ from fscale.analysis.formats.cells import (
 )
 from fscale.analysis.metrics import FAIRNESS_VALUES, LATENCY_VALUES
 from fscale.analysis.metrics import Value as Of
+from fscale.analysis.point_table import FAIRNESS_COLUMNS, LATENCY_COLUMNS, spreadsheet_safe
 from fscale.analysis.reader import Results, Unreadable
 from fscale.analysis.summary import CPU_STATES
 from fscale.analysis.windows import commit_seconds, windows_of
@@ -117,11 +117,11 @@ def _cpu(state: str) -> Callable[[Run, Cell], Value]:
     return value
 
 
-def _named(column: str, said: str, value_of: Of) -> Column:
+def _named(column: str, description: str, value_of: Of) -> Column:
     def value(_: Run, cell: Cell) -> Value:
         return value_of(cell)
 
-    return Column(column, "number", said, value, True)
+    return Column(column, "number", description, value, True)
 
 
 COLUMNS: tuple[Column, ...] = (

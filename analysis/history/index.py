@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from fscale.analysis.compare.definition import digest
+from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import Subject
 from fscale.analysis.metrics import VALUES
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import Spread
@@ -178,12 +178,12 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
     cells: dict[tuple[Subject, str], list[Cell]] = defaultdict(list)
     for cell in results.scored:
         cells[subject_of(cell.key), cell.key.side or ""].append(cell)
-    for (subject, side), own in cells.items():
+    for (subject, side), group in cells.items():
         meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
         place = " ".join(filter(None, [subject.circumstances, crew.words(results.run)]))
         where = (subject.workload, subject.filesystem, place, *subject.cores)
         for metric, value_of in VALUES.items():
-            taken = [(cell, value_of(cell)) for cell in own]
+            taken = [(cell, value_of(cell)) for cell in group]
             known = [(cell, v) for cell, v in taken if v is not None and 0 < v < math.inf]
             if known:
                 values = np.array([value for _, value in known])
@@ -191,7 +191,7 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))
                 disturbed = sum(cell.disturbed is not None for cell, _ in known)
                 name = " ".join(filter(None, [subject.name, crew.words(results.run)]))
-                yield name, *where, side, metric, meaning, own[0].unit, *figures, disturbed
+                yield name, *where, side, metric, meaning, group[0].unit, *figures, disturbed
 
 
 def owners(path: Path) -> dict[str, str]:
@@ -244,14 +244,14 @@ def rebuild(
 
 def runs(index: sqlite3.Connection, where: str = "true", *values: object) -> list[IndexedRun]:
     """The runs that an SQL condition selects, the oldest first."""
-    found = index.execute(
+    rows = index.execute(
         "SELECT id, path, name, started, state, machine, kernel,"
         ' (SELECT count(*) FROM point WHERE run_id = run.id) AS "values",'
         " (SELECT json_group_array(tag.name) FROM tag WHERE run_id = run.id) AS tags"
         f" FROM run WHERE {where} ORDER BY started, id",
         values,
     )
-    return [IndexedRun(**{**row, "tags": sorted(json.loads(row["tags"]))}) for row in found]
+    return [IndexedRun(**{**row, "tags": sorted(json.loads(row["tags"]))}) for row in rows]
 
 
 def read_tags(run_dir: Path) -> list[str]:
@@ -279,8 +279,8 @@ def is_tag(name: str) -> bool:
 
 def tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
     """The run with a tag; None if there is none."""
-    found = runs(index, "id = (SELECT run_id FROM tag WHERE tag.name = ?)", name)
-    return found[0] if found else None
+    tagged_runs = runs(index, "id = (SELECT run_id FROM tag WHERE tag.name = ?)", name)
+    return tagged_runs[0] if tagged_runs else None
 
 
 def find(index: sqlite3.Connection, name: str) -> IndexedRun:
@@ -291,15 +291,15 @@ def find(index: sqlite3.Connection, name: str) -> IndexedRun:
     """
     if run := tagged(index, name):
         return run
-    found = runs(index, "path = ?", str(Path(name).resolve())) or runs(index, "name = ?", name)
-    if not found:
+    matches = runs(index, "path = ?", str(Path(name).resolve())) or runs(index, "name = ?", name)
+    if not matches:
         raise FscaleError(f"the index has no run {name}; `fscale history list` shows all runs")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise FscaleError(
-            f"several runs have the id {name}: {', '.join(run.path for run in found)}; give the "
+            f"several runs have the id {name}: {', '.join(run.path for run in matches)}; give the "
             "directory of one"
         )
-    return found[0]
+    return matches[0]
 
 
 def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:

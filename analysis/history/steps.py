@@ -47,8 +47,8 @@ def edges(values: Array, margin: float) -> list[int]:
     noise = max(noise, margin / 100)  # for a series that hardly ever varies
     logs = _without_outliers(logs, OUTLIER * noise)
     search = ruptures.KernelCPD(kernel="linear", min_size=SEGMENT).fit(logs / noise)
-    found = search.predict(pen=PENALTY * 2 * np.log(len(logs)))[:-1]
-    return _confirmed(logs, found, -float(np.log1p(-margin)), margin / 100)
+    candidates = search.predict(pen=PENALTY * 2 * np.log(len(logs)))[:-1]
+    return _confirmed(logs, candidates, -float(np.log1p(-margin)), margin / 100)
 
 
 def _without_outliers(logs: Array, limit: float) -> Array:
@@ -61,11 +61,11 @@ def _without_outliers(logs: Array, limit: float) -> Array:
     return filtered
 
 
-def _confirmed(logs: Array, found: list[int], least: float, floor: float) -> list[int]:
+def _confirmed(logs: Array, candidates: list[int], least: float, floor: float) -> list[int]:
     """Backward elimination: `least` is the smallest change, `floor` the smallest noise."""
-    kept = list(found)
-    while kept:
-        parts = np.split(logs, kept)
+    confirmed = list(candidates)
+    while confirmed:
+        parts = np.split(logs, confirmed)
         noise = max(_noise(parts, len(logs)), floor)
         strengths = [
             abs(float(np.mean(b) - np.mean(a))) / np.sqrt(1 / len(a) + 1 / len(b)) / noise
@@ -77,8 +77,8 @@ def _confirmed(logs: Array, found: list[int], least: float, floor: float) -> lis
         weak = [i for i, s in enumerate(strengths) if s < enough or changes[i] <= least]
         if not weak:
             break
-        del kept[min(weak, key=lambda i: strengths[i])]
-    return kept
+        del confirmed[min(weak, key=lambda i: strengths[i])]
+    return confirmed
 
 
 def _noise(parts: list[Array], count: int) -> float:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fscale.analysis.compare.settings import LATENCIES
 from fscale.analysis.history.steps import edges
+from fscale.analysis.metrics import LATENCIES
 
 
 @dataclass(frozen=True)
-class Value:
+class TrendValue:
     """The value of one run: median of `n` repetitions and their spread, in the metric's unit.
 
     `build` is the kernel's `uname -v`, empty if the run does not record it.
@@ -38,8 +38,8 @@ class Step:
     Each level is the median of all runs between this step and the next one on that side.
     """
 
-    last: Value
-    first: Value
+    last: TrendValue
+    first: TrendValue
     before: float
     after: float
     ratio: float
@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Place:
+class SeriesKey:
     """The properties that a curve's trends share; figures of two places are never mixed."""
 
     workload: str
@@ -64,9 +64,9 @@ class Trend:
 
     subject: str
     metric: str
-    place: Place
+    place: SeriesKey
     cores: int
-    values: list[Value]
+    values: list[TrendValue]
     steps: list[Step]
 
 
@@ -91,9 +91,9 @@ def trends(
         " ORDER BY workload, filesystem, place, cores, started, run.id",
         {"metric": metric, "workload": workload, "filesystem": filesystem},
     )
-    series: dict[tuple[str, int, Place], list[Value]] = defaultdict(list)
+    series: dict[tuple[str, int, SeriesKey], list[TrendValue]] = defaultdict(list)
     for subject, cores, *rest in rows:
-        series[subject, cores, Place(*rest[:6])].append(Value(*rest[6:]))
+        series[subject, cores, SeriesKey(*rest[:6])].append(TrendValue(*rest[6:]))
     several = Counter((subject, place.machine) for subject, _, place in series)
     return [
         Trend(
@@ -109,11 +109,11 @@ def trends(
     ]
 
 
-def steps(values: list[Value], margin: float, *, more_is_worse: bool = False) -> list[Step]:
+def steps(values: list[TrendValue], margin: float, *, more_is_worse: bool = False) -> list[Step]:
     """The steps by more than the margin; none with fewer than six runs."""
     medians = np.array([v.median for v in values])
-    found = edges(medians, margin)
-    levels = [float(np.median(part)) for part in np.split(medians, found)]
+    positions = edges(medians, margin)
+    levels = [float(np.median(part)) for part in np.split(medians, positions)]
     return [
         Step(
             values[edge - 1],
@@ -123,5 +123,5 @@ def steps(values: list[Value], margin: float, *, more_is_worse: bool = False) ->
             after / before,
             (after > before) is more_is_worse,
         )
-        for edge, before, after in zip(found, levels, levels[1:], strict=False)
+        for edge, before, after in zip(positions, levels, levels[1:], strict=False)
     ]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from fscale.analysis.curves import Curve, Group, Page, Panel
+from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
 from fscale.analysis.paper.statements import Shape, Statement, statements
 from fscale.analysis.skill import amdahl
 from fscale.analysis.summary import Ratio
@@ -126,8 +126,8 @@ def compare_with_paper(page: Page) -> list[Agreement]:
     Workloads with other options than in the paper, and sides of a comparison, are left out.
     """
     return [
-        Agreement(panel, curve, said, mine)
-        for panel, curve, said in _known(page)
+        Agreement(panel, curve, statement, mine)
+        for panel, curve, statement in _known(page)
         if not curve.top.key.options and (mine := measured_shape(curve))
     ]
 
@@ -164,9 +164,9 @@ def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
     """The curves about whose workload and file system the paper makes a statement."""
     for panel in page.panels:
         for curve in panel.curves:
-            said = statements().get((panel.workload, curve.filesystem, page.mode))
-            if said and not curve.side:
-                yield panel, curve, said
+            statement = statements().get((panel.workload, curve.filesystem, page.mode))
+            if statement and not curve.side:
+                yield panel, curve, statement
 
 
 def with_turns(page: Page) -> Page:
@@ -179,5 +179,5 @@ def with_turns(page: Page) -> Page:
     def marked(panel: Panel) -> Panel:
         return replace(panel, turns=tuple(sorted(turns.get(panel.name, ()))))
 
-    groups = tuple(Group(g.title, tuple(map(marked, g.panels))) for g in page.groups)
+    groups = tuple(PanelGroup(g.title, tuple(map(marked, g.panels))) for g in page.groups)
     return replace(page, groups=groups)

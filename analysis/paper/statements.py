@@ -44,13 +44,13 @@ def statements() -> dict[tuple[str, str, str], Statement]:
     Raises:
         ValueError: two statements are about the same curve.
     """
-    found: dict[tuple[str, str, str], Statement] = {}
+    by_curve: dict[tuple[str, str, str], Statement] = {}
     read = _File.model_validate(tomllib.loads(_FILE.read_text(encoding="utf-8")))
     for statement in read.statement:
         for workload in statement.workloads:
             for filesystem in statement.filesystems:
                 curve = (workload, filesystem, statement.mode)
-                if curve in found:
+                if curve in by_curve:
                     raise ValueError(f"{_FILE}: two statements about {', '.join(curve)}")
-                found[curve] = statement
-    return found
+                by_curve[curve] = statement
+    return by_curve

@@ -8,10 +8,10 @@ To add a section, add one line to `SECTIONS` (one run) and one to `OF_SEVERAL` (
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.analysis import export, figures
+from fscale.analysis import figures, point_table
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
-    comparison,
+    comparison_page,
     controls,
     diagnosis,
     drawings,
@@ -32,7 +32,7 @@ from fscale.model.files import Folder
 
 SECTIONS: list[Section] = [
     headline.SECTION,
-    comparison.SECTION,
+    comparison_page.SECTION,
     matrix.SECTION,
     drawings.CURVES,
     controls.SECTION,
@@ -86,7 +86,7 @@ def build(
 
 
 def build_several(
-    asked: Sequence[NamedRun],
+    named_runs: Sequence[NamedRun],
     out_dir: Path,
     *,
     paper: bool = False,
@@ -101,18 +101,18 @@ def build_several(
         FscaleError: as `build`; also if the runs cannot be told apart, or if `out_dir` is the
             directory of one of them, whose own report would be overwritten.
     """
-    if out_dir.resolve() in [one.path.resolve() for one in asked]:
+    if out_dir.resolve() in [one.path.resolve() for one in named_runs]:
         raise FscaleError(
             f"{out_dir} is one of the runs, and its own report would be overwritten; give another "
             "--output"
         )
-    return _write(Report(open_members(asked), out_dir, paper, allow), plots)
+    return _write(Report(open_members(named_runs), out_dir, paper, allow), plots)
 
 
 def _write(report: Report, plots: bool) -> Path:
     folder = Folder(report.out_dir)
     try:
-        export.write(report.figures, folder)
+        point_table.write(report.figures, folder)
         for page in report.pages if plots else ():
             directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
             figures.save_page(page, report.lines, folder, directory)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import THROUGHPUT, Comparison, Judgement, Settings, Subject
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.report.members import Member
 from fscale.model.errors import FscaleError
 
@@ -50,7 +52,7 @@ def against_first(members: Sequence[Member], allow: tuple[str, ...]) -> dict[str
     `allow` names it. Too few repetitions are not a refusal: all verdicts are undecided instead.
     """
     first, *others = members
-    found = {}
+    comparisons = {}
     for member in others:
         label = str(member.label)
         sides = sides_of(
@@ -59,7 +61,7 @@ def against_first(members: Sequence[Member], allow: tuple[str, ...]) -> dict[str
         try:
             judged = compare(sides, Settings(allow_different=allow), refuse_few=False)
         except FscaleError as error:
-            found[label] = Against(label, refused=str(error))
+            comparisons[label] = Against(label, refused=str(error))
         else:
-            found[label] = Against(label, judged)
-    return found
+            comparisons[label] = Against(label, judged)
+    return comparisons

@@ -8,9 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
-from fscale.analysis.compare.settings import Comparison
-from fscale.analysis.compare.sides import Sides
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import Sides, open_sides
 from fscale.analysis.report.against import Against
 from fscale.analysis.report.drawings import CURVES
 from fscale.analysis.report.layout import page as laid_out
@@ -18,6 +20,9 @@ from fscale.analysis.report.members import Member
 from fscale.analysis.report.ratioplot import ratio_svg, reach
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
+from fscale.model.errors import FscaleError
+from fscale.model.files import Folder
+from fscale.model.store import AB_FILE
 
 HEADING = "Did the change alter scalability?"
 DIGITS = 6  # significant, of a ratio
@@ -36,11 +41,6 @@ def fragment(comparison: Comparison, tall: bool = False) -> Markup:
         judgements=wording.ordered(comparison),
         wording=wording,
     )
-
-
-def refusal(reason: str) -> Markup:
-    """The reason why there is no verdict, as HTML."""
-    return Markup("<p>No verdict: {}</p>").format(reason)
 
 
 def page(comparison: Comparison, sides: Sides) -> str:
@@ -107,7 +107,7 @@ def _data(name: str, metric: str, rows: list[Ratios]) -> dict[str, Any]:
                 "name": row.name,
                 "label": row.label,
                 "verdict": row.judgement.verdict,
-                "said": row.said,
+                "said": row.remark,
                 "ratio": row.judgement.ratio,
                 "low": row.judgement.low,
                 "high": row.judgement.high,
@@ -122,3 +122,18 @@ def _data(name: str, metric: str, rows: list[Ratios]) -> dict[str, Any]:
 
 def _short(ratio: float) -> float:
     return float(f"{ratio:.{DIGITS}g}")
+
+
+def _section(report: Report) -> str | None:
+    run_dir = report.results.path
+    if not Folder(run_dir).exists(AB_FILE):
+        return None
+    try:
+        sides = open_sides(run_dir, None)
+        return fragment(compare(sides, Settings(metrics=sides.metrics)))
+    except FscaleError as error:
+        # The report also shows an incomplete run.
+        return Markup("<p>No verdict: {}</p>").format(str(error))
+
+
+SECTION = Section(HEADING, "compare", _section)

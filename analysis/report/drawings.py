@@ -10,7 +10,7 @@ from fscale.analysis.curves import Curve, Page
 from fscale.analysis.report.looks import run_mark
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
-from fscale.analysis.style import CPU_COLOURS, Line
+from fscale.analysis.style import CPU_COLOURS, LineStyle
 
 IDEAL = "linear, from the fastest base"
 GIVEN = "linear on this machine"
@@ -46,7 +46,7 @@ def _curve_keys(report: Report, page: Page, prefix: str) -> list[Keys]:
     return [Keys("Legend", keys + marks)]
 
 
-def _key(line: Line, prefix: str, name: str, kind: str, curve: Curve | None = None) -> Key:
+def _key(line: LineStyle, prefix: str, name: str, kind: str, curve: Curve | None = None) -> Key:
     side, simulated = (curve.side, curve.simulated) if curve else (None, False)
     return Key(Markup(figures.curve_key(line, prefix, side, simulated)), name, kind)
 
@@ -75,7 +75,7 @@ def _run_keys(report: Report, curves: list[Curve], prefix: str) -> list[Keys]:
             runs.append(_key(line, f"{prefix}-run{i}", str(curve.run), "run", curve))
     colours = {c.filesystem: report.lines[c.series].colour for c in curves}
     filesystems = [
-        _key(Line(colour, "", "-"), f"{prefix}-{i}", name, "curve")
+        _key(LineStyle(colour, "", "-"), f"{prefix}-{i}", name, "curve")
         for i, (name, colour) in enumerate(colours.items())
     ]
     return [Keys("Runs", runs), *([] if report.by_run else [Keys("File systems", filesystems)])]

@@ -11,8 +11,8 @@ from fscale.analysis.findings import (
     CLEAR_FROM,
     SCALES_FROM,
     SUPERLINEAR_FROM,
-    Finding,
-    Verdict,
+    CurveFinding,
+    Scaling,
     findings,
 )
 from fscale.analysis.reader import Results
@@ -148,9 +148,11 @@ def _without_speedup(panel: Panel) -> list[str]:
     return [f"{panel.name} on {name}" for name in without]
 
 
-def _by_panel(found: list[Finding], worst_first: bool) -> list[tuple[str, list[Finding]]]:
-    groups: dict[str, list[Finding]] = defaultdict(list)
-    for finding in found:
+def _by_panel(
+    curves: list[CurveFinding], worst_first: bool
+) -> list[tuple[str, list[CurveFinding]]]:
+    groups: dict[str, list[CurveFinding]] = defaultdict(list)
+    for finding in curves:
         groups[finding.panel.name].append(finding)
     listed = list(groups.items())
     if worst_first:
@@ -159,22 +161,25 @@ def _by_panel(found: list[Finding], worst_first: bool) -> list[tuple[str, list[F
 
 
 def _page(report: Report, page: Page) -> dict[str, object]:
-    found = findings(page)
+    page_findings = findings(page)
     verdicts = [
-        (verdict, _by_panel([f for f in found if f.verdict is verdict], verdict is Verdict.FALLS))
+        (
+            verdict,
+            _by_panel([f for f in page_findings if f.verdict is verdict], verdict is Scaling.FALLS),
+        )
         for verdict in (
-            Verdict.FALLS,
-            Verdict.FLAT,
-            Verdict.PARTLY,
-            Verdict.SUPERLINEAR,
-            Verdict.SCALES,
+            Scaling.FALLS,
+            Scaling.FLAT,
+            Scaling.PARTLY,
+            Scaling.SUPERLINEAR,
+            Scaling.SCALES,
         )
     ]
     return {
         "page": page,
-        "found": found,
+        "found": page_findings,
         "verdicts": [(v, panels) for v, panels in verdicts if panels],
-        "counts": Counter(f.verdict for f in found),
+        "counts": Counter(f.verdict for f in page_findings),
         "anchors": {p.name: report.anchor(page, p) for p in page.panels},
     }
 
@@ -188,7 +193,7 @@ def _build(report: Report) -> str:
         counted=counted(results),
         limits=limits(report),
         pages=[_page(report, page) for page in report.pages],
-        Verdict=Verdict,
+        Scaling=Scaling,
         scales_from=SCALES_FROM,
         clear_from=CLEAR_FROM,
         superlinear_from=SUPERLINEAR_FROM,

@@ -54,8 +54,8 @@ def data(report: Report, diagnosed: bool = True) -> dict[str, Any]:
     """
     panels = [_panel(report, page, panel) for page in report.pages for panel in page.panels]
     points = [p for panel in panels for curve in panel["curves"] for p in curve["points"]]
-    found = [name for name in MEASURES if any(name in point for point in points)]
-    return {"measures": found, "panels": panels, "diagnosed": diagnosed}
+    measures = [name for name in MEASURES if any(name in point for point in points)]
+    return {"measures": measures, "panels": panels, "diagnosed": diagnosed}
 
 
 def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _curve(report: Report, curve: Curve) -> dict[str, Any]:
 
 
 def _figures(point: Point) -> dict[str, list[float]]:
-    found = {}
+    figures_by_measure = {}
     for name, measure in MEASURES.items():
         values = [measure(cell, point.workers) for cell in point.cells]
         known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
@@ -113,8 +113,8 @@ def _figures(point: Point) -> dict[str, list[float]]:
             array = np.array(known)
             spread = Spread.of(array)
             figures = (float(np.median(array)), spread.low, spread.high)
-            found[name] = [float(f"{value:.{DIGITS}g}") for value in figures]
-    return found
+            figures_by_measure[name] = [float(f"{value:.{DIGITS}g}") for value in figures]
+    return figures_by_measure
 
 
 def _rate(cell: Cell, workers: int) -> float:

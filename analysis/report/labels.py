@@ -18,8 +18,8 @@ _WORDS = re.compile(r"(?=[-+ ])")
 
 
 def _build(run: Run) -> str:
-    found = _BUILD.search(run.machine.build.version) if run.machine.build else None
-    return found.group() if found else ""
+    match = _BUILD.search(run.machine.build.version) if run.machine.build else None
+    return match.group() if match else ""
 
 
 def _guest(run: Run) -> str:
@@ -43,11 +43,11 @@ def _options(runs: Sequence[Run]) -> list[str]:
     for name in shared:
         words = [_options_of(run.filesystems[name]) for run in runs]
         same = set(words[0]).intersection(*words)
-        for own, found in zip(differing, words, strict=True):
-            own += [word for word in found if word not in same]
+        for differing_words, found in zip(differing, words, strict=True):
+            differing_words += [word for word in found if word not in same]
     if not any(differing):
         return ["" for _ in runs]
-    return [" ".join(dict.fromkeys(own)) or DEFAULT for own in differing]
+    return [" ".join(dict.fromkeys(differing_words)) or DEFAULT for differing_words in differing]
 
 
 def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
@@ -56,8 +56,8 @@ def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
 
 def _crew(runs: Sequence[Run]) -> list[str]:
     """Workers per CPU, placement and CPUs kept free, if the runs differ in them."""
-    found = [crew.words(run) for run in runs]
-    return [own or USUAL_CREW for own in found] if any(found) else found
+    names = [crew.words(run) for run in runs]
+    return [name or USUAL_CREW for name in names] if any(names) else names
 
 
 FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
@@ -80,42 +80,42 @@ def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
     build, kind of machine, guest, host, options of file systems, workers and placement,
     file systems, name of the directory, time. Labels that are still equal get numbers.
     """
-    own = [i for i, label in enumerate(given) if label is None]
-    runs = [opened[i].run for i in own]
-    made: list[tuple[str, ...]] = [() for _ in own]
+    unlabelled = [i for i, label in enumerate(given) if label is None]
+    runs = [opened[i].run for i in unlabelled]
+    built: list[tuple[str, ...]] = [() for _ in unlabelled]
     facts = [fact(runs) for fact in FACTS if runs]
-    facts.append([opened[i].path.resolve().name for i in own])
+    facts.append([opened[i].path.resolve().name for i in unlabelled])
     facts.append([run.started for run in runs])
     for values in facts:
-        more = [(*m, v) for m, v in zip(made, _short(values), strict=True)]
-        if len(set(more)) > len(set(made)):
-            made = more
-    found = list(given)
+        more = [(*m, v) for m, v in zip(built, _short(values), strict=True)]
+        if len(set(more)) > len(set(built)):
+            built = more
+    result = list(given)
     taken = [label for label in given if label is not None]
-    for i, parts in zip(own, made, strict=True):
-        text = _fitting(parts) or opened[i].path.resolve().name
-        taken.append(_free(text, taken))
-        found[i] = taken[-1]
-    return [str(label) for label in found]
+    for i, parts in zip(unlabelled, built, strict=True):
+        text = _shorten(parts) or opened[i].path.resolve().name
+        taken.append(_make_unique(text, taken))
+        result[i] = taken[-1]
+    return [str(label) for label in result]
 
 
 def _short(values: list[str]) -> list[str]:
     """The values in printable form, without a common ending such as -amd64."""
     words = [_WORDS.split(printable(value)) for value in values]
-    while len(set(values)) > 1 and all(len(own) > 1 for own in words):
-        if len({own[-1] for own in words}) > 1:
+    while len(set(values)) > 1 and all(len(parts) > 1 for parts in words):
+        if len({parts[-1] for parts in words}) > 1:
             break
-        for own in words:
-            own.pop()
-    return ["".join(own).strip() for own in words]
+        for parts in words:
+            parts.pop()
+    return ["".join(parts).strip() for parts in words]
 
 
-def _fitting(parts: Sequence[str]) -> str:
+def _shorten(parts: Sequence[str]) -> str:
     # A curve is named FILESYSTEM (RUN).
     text = " ".join(filter(None, parts)).replace("(", "[").replace(")", "]")
     return text if len(text) <= MOST else text[: MOST - 1] + "\u2026"
 
 
-def _free(label: str, taken: Sequence[str]) -> str:
+def _make_unique(label: str, taken: Sequence[str]) -> str:
     numbers = (f"{label} {n}" for n in range(2, len(taken) + 2))
     return next(name for name in (label, *numbers) if name not in taken)

@@ -4,7 +4,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from fscale.analysis.curves import series
-from fscale.analysis.style import INK, MARKERS, RUN_DASHES, Line, lines
+from fscale.analysis.style import INK, MARKERS, RUN_DASHES, LineStyle, lines
 
 Series = tuple[str, str | None]  # file system and run
 
@@ -17,7 +17,7 @@ def by_run(measured: Collection[Series]) -> bool:
 
 def looks(
     wanted: Mapping[str, str | None], runs: Sequence[str | None], measured: Collection[Series]
-) -> dict[str, Line]:
+) -> dict[str, LineStyle]:
     """The look of each series that was measured (`fscale.analysis.curves.series`).
 
     One run: a colour and a marker for each file system; `wanted` has their configured colours.
@@ -28,15 +28,17 @@ def looks(
     if list(runs) == [None]:
         return colours
     if by_run(measured):
-        own = lines({str(run): None for run in runs})
-        return {series(name, run): own[str(run)] for name, run in measured}
+        run_lines = lines({str(run): None for run in runs})
+        return {series(name, run): run_lines[str(run)] for name, run in measured}
     marks = {run: run_mark(i) for i, run in enumerate(runs)}
     return {
-        series(name, run): Line(colours[name].colour, marks[run].marker, marks[run].dashes)
+        series(name, run): LineStyle(colours[name].colour, marks[run].marker, marks[run].dashes)
         for name, run in measured
     }
 
 
-def run_mark(number: int) -> Line:
+def run_mark(number: int) -> LineStyle:
     """Marker and dashes of a run in the text colour, for a legend."""
-    return Line(INK.light, MARKERS[number % len(MARKERS)], RUN_DASHES[number % len(RUN_DASHES)])
+    return LineStyle(
+        INK.light, MARKERS[number % len(MARKERS)], RUN_DASHES[number % len(RUN_DASHES)]
+    )

@@ -69,24 +69,24 @@ class Member:
         return self.all_sides or cell.key.side == self.side
 
 
-def open_members(asked: Sequence[NamedRun]) -> tuple[Member, ...]:
+def open_members(named_runs: Sequence[NamedRun]) -> tuple[Member, ...]:
     """Read several runs and name them; each side of a paired run is one of its own.
 
     Raises:
         FscaleError: a directory is not a run or is given twice, two contain the same cells, two
             have the same label, or there are more than `MAX_RUNS`.
     """
-    _refuse_twice([one.path.resolve() for one in asked])
-    opened = [load(one.path) for one in asked]
+    _refuse_twice([one.path.resolve() for one in named_runs])
+    opened = [load(one.path) for one in named_runs]
     _refuse_copies(opened)
-    named = labels(opened, [one.label for one in asked])
+    named = labels(opened, [one.label for one in named_runs])
     members: list[Member] = []
     for results, label in zip(opened, named, strict=True):
         for side in sorted({c.key.side or "" for c in results.cells}):
             name = f"{label} {side}".strip()
             members.append(Member(results, name, label, side or None, all_sides=False))
-    given = [str(member.label) for member in members]
-    if twice := sorted({label for label in given if given.count(label) > 1}):
+    used = [str(member.label) for member in members]
+    if twice := sorted({label for label in used if used.count(label) > 1}):
         raise FscaleError(f"two runs have the label {twice[0]}; give each its own with DIR=LABEL")
     if len(members) > MAX_RUNS:
         raise FscaleError(

@@ -12,7 +12,7 @@ from fscale.model.variant import split_partitions
 
 
 @dataclass(frozen=True)
-class Row:
+class PartitionedPoint:
     """One workload and file system at one core count, whole and partitioned."""
 
     page: str
@@ -39,21 +39,21 @@ def _split(name: str) -> tuple[str, int]:
         return name, 1
 
 
-def rows(page: Page, panel: Panel) -> list[Row]:
+def rows(page: Page, panel: Panel) -> list[PartitionedPoint]:
     """The points of partitioned file systems that were also measured whole (FxMark, Figure 14)."""
     points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
-    found = []
+    partitioned = []
     for (name, side, cores), point in points.items():
         base, count = _split(name)
         whole = points.get((base, side, cores))
         if count > 1 and whole is not None:
-            found.append(Row(page.title, panel.name, base, count, whole, point))
-    return found
+            partitioned.append(PartitionedPoint(page.title, panel.name, base, count, whole, point))
+    return partitioned
 
 
 def _partitions(report: Report) -> str | None:
-    found = [row for page in report.pages for panel in page.panels for row in rows(page, panel)]
-    return render("sections/partitions.html.j2", rows=found, whose=report.whose) if found else None
+    table = [row for page in report.pages for panel in page.panels for row in rows(page, panel)]
+    return render("sections/partitions.html.j2", rows=table, whose=report.whose) if table else None
 
 
 PARTITIONS = Section("Partitioned against whole", "partitions", _partitions)

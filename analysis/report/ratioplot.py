@@ -51,7 +51,7 @@ def _draw(ax: Axes, rows: Sequence[Ratios]) -> None:
         ax.add_patch(Rectangle((low, i + 0.42), high - low, 0.5, facecolor=GRID.light, linewidth=0))
         ax.plot([1, 1], [i + 0.42, i + 0.92], color=MUTED.light, linewidth=0.8)
         ax.text(0, i + 0.2, row.name, transform=ax.get_yaxis_transform(), va="center")
-        ax.text(1, i + 0.2, row.said, transform=ax.get_yaxis_transform(), va="center", ha="right")
+        ax.text(1, i + 0.2, row.remark, transform=ax.get_yaxis_transform(), va="center", ha="right")
         middle = i + 0.67
         blue = SERIES["blue"].light
         if row.ticks:

@@ -9,7 +9,16 @@ from fscale.model.catalogue import is_path, short_name, split_names
 from fscale.model.results import CellKey, Run
 
 # Options that the point determines, and the output directory.
-_OWN = ("--output", "--fs", "--workload", "--cores", "--media", "--mode", "--jobs", "--partitions")
+_POINT_OPTIONS = (
+    "--output",
+    "--fs",
+    "--workload",
+    "--cores",
+    "--media",
+    "--mode",
+    "--jobs",
+    "--partitions",
+)
 _SIDES = "ab"  # the command whose sides name their file systems
 
 
@@ -24,16 +33,20 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
         return None
     if words[:1] not in (["bin/fscale"], ["fscale"]):
         return None
-    kept = _without(words, _OWN)
-    kept += ["--output", "results/again", "--workload", _load(words, key.workload)]
+    argv = _without(words, _POINT_OPTIONS)
+    argv += ["--output", "results/again", "--workload", _load(words, key.workload)]
     if _SIDES not in words[1:2]:
-        kept += ["--fs", key.filesystem]
+        argv += ["--fs", key.filesystem]
     if medium:
-        kept += ["--mode", key.mode, *(["--media", key.medium] if key.medium != "none" else [])]
+        argv += [
+            "--mode",
+            key.mode,
+            *(["--media", key.medium] if key.medium != "none" else []),
+        ]
     if "--option" not in words:
         for name, value in sorted(key.options.items()):
-            kept += ["--option", f"{key.workload}.{name}={value}"]
-    return f"{shlex.join(kept)} --cores "
+            argv += ["--option", f"{key.workload}.{name}={value}"]
+    return f"{shlex.join(argv)} --cores "
 
 
 def _load(words: list[str], name: str) -> str:
@@ -43,7 +56,7 @@ def _load(words: list[str], name: str) -> str:
 
 
 def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
-    kept: list[str] = []
+    remaining: list[str] = []
     skip = False
     for word in words:
         if skip:
@@ -51,5 +64,5 @@ def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
         elif word in options:
             skip = True
         elif word.partition("=")[0] not in options:
-            kept.append(word)
-    return kept
+            remaining.append(word)
+    return remaining

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.pairs import Place, subject_of
-from fscale.analysis.compare.settings import THROUGHPUT
 from fscale.analysis.control import Control, control_of
 from fscale.analysis.curves import Page, Panel, arrange
-from fscale.analysis.export import Row, rows
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
+from fscale.analysis.point_table import PointRow, rows
 from fscale.analysis.reader import Results
 from fscale.analysis.report.against import Against, against_first
 from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.report.members import Member
-from fscale.analysis.style import Line
+from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
 from fscale.analysis.whatif import is_whatif
 from fscale.model.bench import Descriptor
@@ -88,21 +88,21 @@ class Report:
     @cached_property
     def filesystems(self) -> dict[str, str | None]:
         """The configured colour of each file system, in the order of the configurations."""
-        wanted: dict[str, str | None] = {}
+        colours: dict[str, str | None] = {}
         for member in self.members:
             for name, described in member.results.run.filesystems.items():
-                wanted.setdefault(name, described.get("colour"))
+                colours.setdefault(name, described.get("colour"))
         for point in self.points:
-            wanted.setdefault(point.key.filesystem, None)
-        return wanted
+            colours.setdefault(point.key.filesystem, None)
+        return colours
 
     @cached_property
     def descriptors(self) -> dict[str, Descriptor]:
         """The descriptors of all workloads by id, from the first run that has one."""
-        found: dict[str, Descriptor] = {}
+        by_id: dict[str, Descriptor] = {}
         for member in self.members:
-            found = {**member.results.descriptors, **found}
-        return found
+            by_id = {**member.results.descriptors, **by_id}
+        return by_id
 
     @cached_property
     def pages(self) -> list[Page]:
@@ -117,13 +117,13 @@ class Report:
         return {member.label: control_of(member.results) for member in self.members}
 
     @cached_property
-    def lines(self) -> dict[str, Line]:
+    def lines(self) -> dict[str, LineStyle]:
         """The look of each series (`Curve.series`) in the whole report."""
         measured = {(p.key.filesystem, p.run) for p in self.points}
         return looks(self.filesystems, [m.label for m in self.members], measured)
 
     @cached_property
-    def figures(self) -> list[Row]:
+    def figures(self) -> list[PointRow]:
         """The table of figures."""
         return rows(self.pages)
 
@@ -143,7 +143,7 @@ class Report:
             {(p.key.filesystem, p.key.medium) for p in self.points if p.run == m.label}
             for m in self.members
         ]
-        if any(len(own) != 1 for own in places) or len(set.union(*places)) == 1:
+        if any(len(sole) != 1 for sole in places) or len(set.union(*places)) == 1:
             return None
         return next(iter(places[0]))
 

@@ -9,11 +9,11 @@ from fscale.analysis.whatif import answers
 
 
 def _build(report: Report) -> str | None:
-    found = rows(report.points)
-    if not found:
+    simulated = rows(report.points)
+    if not simulated:
         return None
     tops: dict[tuple[str, str, str, str], Point] = {}
-    for row in found:
+    for row in simulated:
         key = row.point.key
         curve = (key.workload, key.filesystem, key.medium, key.mode)
         if curve not in tops or tops[curve].key.cores < key.cores:
@@ -23,11 +23,13 @@ def _build(report: Report) -> str | None:
         "sections/simulated.html.j2",
         whose=report.whose,
         place_of=lambda point: report.place_of(point.key.point, report.part_of),
-        rows=found,
+        rows=simulated,
         shares=SHARES,
         counted=[*COUNTED, REMOTE],
         tops=[(point, hot(point)) for point in tops.values()],
-        others=[(row.point, hot(row.point)) for row in found if row.point.key.point not in shown],
+        others=[
+            (row.point, hot(row.point)) for row in simulated if row.point.key.point not in shown
+        ],
         answers=answers(report.results.scored),
         model=(report.results.run.machine.guest or {}).get("model", {}),
     )

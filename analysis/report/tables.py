@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fscale.analysis.export import FAIRNESS_COLUMNS, LATENCY_COLUMNS
+from fscale.analysis.point_table import FAIRNESS_COLUMNS, LATENCY_COLUMNS
 from fscale.analysis.reader import as_typed
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
@@ -18,7 +18,7 @@ SHOWN_VALUES = 3  # values of a varying argument that are shown; the rest is onl
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Exclusion:
     """Cells that share a state and a reason."""
 
     state: str
@@ -60,7 +60,7 @@ def _known(report: Report, columns: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def troubles(report: Report) -> list[Trouble]:
+def troubles(report: Report) -> list[Exclusion]:
     """Cells that are not in the figures, or were disturbed or throttled.
 
     Cells whose reasons differ only in numbers share a line with the range of the numbers.
@@ -69,8 +69,8 @@ def troubles(report: Report) -> list[Trouble]:
     for state, reason, name in _remarks(report):
         groups[state, _NUMBER.sub("#", reason)].append((reason, name))
     return [
-        Trouble(state, _merge([r for r, _ in own]), tuple(name for _, name in own))
-        for (state, _), own in sorted(groups.items())
+        Exclusion(state, _merge([r for r, _ in remarks]), tuple(name for _, name in remarks))
+        for (state, _), remarks in sorted(groups.items())
     ]
 
 

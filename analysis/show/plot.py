@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import plotext
 from rich.text import Text
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.curves import Page, Panel
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.plots import core_ticks, scaled_unit
-from fscale.analysis.style import SERIES, Line
+from fscale.analysis.style import SERIES, LineStyle
 
 MIN_COLUMNS = 20  # a narrower plot would be unreadable
 INTERVALS = 4  # at most, on the vertical axis
@@ -42,22 +42,22 @@ class Mark:
     colour: str
 
 
-def marks(page: Page, lines: Mapping[str, Line]) -> dict[str, Mark]:
+def marks(page: Page, lines: Mapping[str, LineStyle]) -> dict[str, Mark]:
     """A mark for each curve by its legend name; each has a character of its own.
 
     A file system has the character that resembles its marker in the report. If it comes twice
     (sides of `fscale ab`), the second gets another one.
     """
-    found: dict[str, Mark] = {}
+    by_series: dict[str, Mark] = {}
     spare = [*_MARKS.values(), *string.ascii_letters]
     curves = {c.name: c for panel in page.panels for c in panel.curves}
     for name, curve in curves.items():
         line = lines[curve.filesystem]
-        taken = {mark.character for mark in found.values()}
-        own = [_MARKS[line.marker], *spare]
-        character = next((c for c in own if c not in taken), "?")
-        found[name] = Mark(character, _NAMES.get(line.colour, "default"))
-    return found
+        used = {mark.character for mark in by_series.values()}
+        candidates = [_MARKS[line.marker], *spare]
+        character = next((c for c in candidates if c not in used), "?")
+        by_series[name] = Mark(character, _NAMES.get(line.colour, "default"))
+    return by_series
 
 
 def curves(panel: Panel, marked: Mapping[str, Mark], width: int, height: int) -> Text:

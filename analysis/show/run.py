@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fscale.analysis.compare.settings import THROUGHPUT
 from fscale.analysis.curves import Page, Panel
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.report.section import Report
 from fscale.analysis.show import plot, tables
 from fscale.model import crew

@@ -7,9 +7,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from fscale.analysis.compare.settings import NAMED
 from fscale.analysis.compare.wording import figure
 from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.metrics import NAMED
 from fscale.analysis.plots import share_of_linear
 from fscale.analysis.report.render import rate, times
 from fscale.analysis.summary import Point
@@ -39,7 +39,9 @@ def figures(panel: Panel, width: int) -> Iterator[Table]:
     """The median of each point, with half the spread around it."""
     names = [curve.name for curve in panel.curves]
     points = [{p.key.cores: p for p in curve.points} for curve in panel.curves]
-    rows = [(str(count), [_figure(own.get(count)) for own in points]) for count in panel.cores]
+    rows = [
+        (str(count), [_figure(by_cores.get(count)) for by_cores in points]) for count in panel.cores
+    ]
     yield from tables("cores", names, rows, width)
 
 

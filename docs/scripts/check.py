@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from docs.scripts import reference
-from fscale.analysis.compare.settings import Verdict
+from fscale.analysis.compare.model import Verdict
 from fscale.model.paths import ROOT
 
 WIDTH = 100

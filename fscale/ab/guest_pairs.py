@@ -24,8 +24,8 @@ from fscale.ab.record import Looks
 from fscale.ab.slices import invalidate_partner
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.sequential import resumed
-from fscale.analysis.compare.settings import COUNT, INSTRUCTIONS
 from fscale.analysis.compare.sliced import FIRST_LOOK_OF_BOOTS
+from fscale.analysis.metrics import COUNT, INSTRUCTIONS
 from fscale.farm.engine import Engine
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey

@@ -9,8 +9,9 @@ from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guests import GuestPlan, Guests, make_guests
 from fscale.ab.slices import why_oversubscribed
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import METRICS, NAMED, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
+from fscale.analysis.metrics import METRICS, NAMED
 from fscale.farm.engine import Engine
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError

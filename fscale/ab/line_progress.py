@@ -8,11 +8,11 @@ from math import exp
 
 from fscale.ab.loop import Progress
 from fscale.ab.point import SIDES, Point
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import JUDGED
-from fscale.analysis.compare.settings import COUNT, METRICS, Judgement
 from fscale.analysis.compare.sliced import ratios_of
-from fscale.analysis.compare.wording import change, interval, what
-from fscale.analysis.metrics import VALUES
+from fscale.analysis.compare.wording import change, interval, subject_text
+from fscale.analysis.metrics import COUNT, METRICS, VALUES
 from fscale.model.results import Cell
 from fscale.runner.progress import duration
 from fscale.vm.steps import Steps
@@ -57,7 +57,7 @@ class LineProgress:
         del progress, left
         for one in judgements:
             self._steps.note(
-                f"{what(one)}: {one.metric.removeprefix(COUNT)} {change(one.ratio)} "
+                f"{subject_text(one)}: {one.metric.removeprefix(COUNT)} {change(one.ratio)} "
                 f"{interval(one)}: {one.verdict}"
             )
 

@@ -12,8 +12,9 @@ from fscale.ab.loop import Progress
 from fscale.ab.point import Point
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.judge import running
-from fscale.analysis.compare.pairs import pair, subject_of
-from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.pairs import match_cells, pair, subject_of
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import VALUES
 from fscale.model.results import CellKey
 from fscale.model.terminal import terminal
@@ -65,7 +66,7 @@ class Live:
             names = [point.key(side, 1).point for side in "AB"]
             sides = [[c for c in progress.cells if c.key.point == own] for own in names]
             looks, settings = progress.looks.pairs, self._settings
-            for test in pair(*sides, pair_looks=looks, metrics=settings.metrics).tests:
+            for test in pair(match_cells(*sides), pair_looks=looks, metrics=settings.metrics).tests:
                 if e := running(test, settings):
                     said = wording.estimate(e.ratio, e.low, e.high)
                     self._said[name, test.metric] = said

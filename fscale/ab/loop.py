@@ -14,11 +14,12 @@ from typing import Protocol
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.pairs import JUDGED, pair, subject_of
+from fscale.analysis.compare.model import Judgement, Subject
+from fscale.analysis.compare.pairs import JUDGED, match_cells, pair, subject_of
 from fscale.analysis.compare.sequential import ended
-from fscale.analysis.compare.settings import NAMED, SETTLED, Judgement, Settings, Subject
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
-from fscale.analysis.metrics import why_missing
+from fscale.analysis.metrics import NAMED, SETTLED, why_missing
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 
@@ -298,8 +299,7 @@ def judge_cells(cells: Sequence[Cell], settings: Settings, looks: Looks) -> list
     """The verdicts on the cells of both sides so far; undecided if there are too few cells."""
     base, new = ([c for c in cells if c.key.side == side] for side in SIDES)
     pairing = pair(
-        base,
-        new,
+        match_cells(base, new),
         interleaved=True,
         looks=looks.whole,
         pair_looks=looks.pairs,

@@ -13,8 +13,9 @@ from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.analysis.compare.repetitions import minimum_repetitions, tests_of
 from fscale.analysis.compare.sequential import resumed, schedule
-from fscale.analysis.compare.settings import SETTLED, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import FIRST_LOOK, MIN_PAIRS
+from fscale.analysis.metrics import SETTLED
 from fscale.model import runs
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fscale.analysis.compare.settings import Metric
 from fscale.analysis.compare.sides import AbRecord
+from fscale.analysis.metrics import Metric
 from fscale.model.store import AB_FILE, Store
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from fscale.ab.point import SIDES
 from fscale.ab.slicing import Slicing
-from fscale.analysis.compare.settings import LATENCIES, NEVER_SLICED
+from fscale.analysis.metrics import LATENCIES, NEVER_SLICED
 from fscale.model.errors import FscaleError
 from fscale.model.latency import why_none
 from fscale.model.load import Load, Outcome, Settings, Target

@@ -39,7 +39,7 @@ from fscale.vm.steps import Steps
 
 if TYPE_CHECKING:
     from fscale.ab.plan import Plan
-    from fscale.analysis.verdicts.outputs import Outputs
+    from fscale.analysis.formats.comparison import Outputs
 
 _EPILOG = """
 More examples:
@@ -284,10 +284,10 @@ def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool
     """Judge a paired run and write the outputs; exits with 1 if there is a regression."""
     from fscale.analysis.compare.compare import compare  # noqa: PLC0415
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-    from fscale.analysis.verdicts.outputs import give  # noqa: PLC0415
+    from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
     sides = open_sides(output, None)
     comparison = compare(sides, settings)
-    give(comparison, outputs, sides, everything)
+    write(comparison, outputs, sides, everything)
     if comparison.regressed:
         raise typer.Exit(Exit.FAILED)

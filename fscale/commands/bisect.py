@@ -8,14 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    INSTRUCTIONS,
-    NAMED,
-    THROUGHPUT,
-    Comparison,
-    Settings,
-)
+from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, NAMED, THROUGHPUT
 from fscale.commands.ab import measure_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions
@@ -174,10 +169,10 @@ def _commit() -> str:
 def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
     from fscale.analysis.compare.compare import compare  # noqa: PLC0415
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-    from fscale.analysis.verdicts.outputs import show  # noqa: PLC0415
+    from fscale.analysis.formats.comparison import print_table  # noqa: PLC0415
 
     comparison = compare(open_sides(base, new), settings)
-    show(comparison)
+    print_table(comparison)
     return comparison
 
 

@@ -98,7 +98,7 @@ def register(app: typer.Typer) -> None:
         """
         from fscale.analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
         from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-        from fscale.analysis.verdicts.outputs import give  # noqa: PLC0415
+        from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
@@ -111,7 +111,7 @@ def register(app: typer.Typer) -> None:
                 context, _OF_RATES, "a run of `fscale gate`, whose counts are judged by fixed rules"
             )
         comparison = compare_sides(sides, settings)
-        give(comparison, outputs, sides, everything)
+        write(comparison, outputs, sides, everything)
         undecided = fail_undecided and comparison.count("undecided") > 0
         if comparison.regressed or undecided:
             raise typer.Exit(Exit.FAILED)

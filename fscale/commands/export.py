@@ -66,7 +66,7 @@ def write(run: Path, outputs: Mapping[Format, Path]) -> None:
     """
     if not outputs:
         return
-    from fscale.analysis.formats import FORMATS  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.formats.run import FORMATS  # noqa: PLC0415 - imports the statistics
     from fscale.analysis.reader import load  # noqa: PLC0415
 
     results = load(run)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fscale.analysis.compare.settings import SHOWN, THROUGHPUT
+from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.model import Comparison
 from fscale.model.bench import Strict
 from fscale.model.results import Cell, Run
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.analysis.compare.settings import NAMED, SHOWN, THROUGHPUT
+from fscale.analysis.metrics import NAMED, SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError

@@ -27,7 +27,7 @@ _LENGTH = 1 << 20  # bytes of a request, at most
 # What commands import only once they need it.
 _LATE = (
     "scipy.stats",
-    "fscale.analysis.verdicts.outputs",
+    "fscale.analysis.formats.comparison",
     "fscale.analysis.report.comparison_page",
 )
 

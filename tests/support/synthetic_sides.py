@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.measured import Measured, Test
-from fscale.analysis.compare.settings import THROUGHPUT, Settings, Subject
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations, Test
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import THROUGHPUT
 
 PERSISTENCE = 0.9
 OUTLIER = 0.7
@@ -56,7 +58,7 @@ def interleaved_test(
             log += np.log1p(-change)
         values[side][len(values[side]) + 1] = 1e6 * float(np.exp(log))
         drift = PERSISTENCE * drift + rng.normal(0, drift_sd * np.sqrt(1 - PERSISTENCE**2))
-    base, new = (Measured("simulated", values[s]) for s in "AB")
+    base, new = (Observations("simulated", values[s]) for s in "AB")
     return Test(_subject(name), THROUGHPUT, base, new, interleaved=True)
 
 
@@ -78,7 +80,7 @@ def sliced_test(
     logs = np.log1p(-change) + rng.normal(0, deviation, pairs)
     error = deviation / float(np.sqrt(2))
     ratios = {r: PairRatio(float(log), error) for r, log in enumerate(logs, 1)}
-    side = Measured("simulated", dict.fromkeys(ratios, 1e6))
+    side = Observations("simulated", dict.fromkeys(ratios, 1e6))
     return Test(_subject(name), THROUGHPUT, side, side, interleaved=True, ratios=ratios)
 
 

@@ -25,8 +25,9 @@ from itertools import combinations
 from pathlib import Path
 
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, sides_of
+from fscale.analysis.metrics import CPU_EFFICIENCY, THROUGHPUT
 from fscale.analysis.reader import Results, load
 from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.counted import judge
-from fscale.analysis.compare.settings import Judgement
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.reader import load
 from fscale.model.results import Cell
 from tests.validation.gate import SEEDS, fscale

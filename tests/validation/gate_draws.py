@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fscale.analysis.compare.counted import judge
-from fscale.analysis.compare.settings import Judgement
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.reader import load
 from fscale.model.results import Cell
 

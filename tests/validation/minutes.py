@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import THROUGHPUT, Settings
+from fscale.analysis.compare.pairs import match_cells, pair
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.compare.wording import ORDERS
+from fscale.analysis.metrics import THROUGHPUT
 from tests.validation.delay import bench, bench_of
 from tests.validation.neighbour import neighbour
 from tests.validation.windows import run, together
@@ -40,7 +41,7 @@ def slow_downs(output: Path) -> dict[Point, float]:
     """The share by which an operation of the new side takes longer at each point."""
     sides = open_sides(output, None)
     found: dict[Point, float] = {}
-    for test in pair(sides.base_cells, sides.new_cells, interleaved=True).tests:
+    for test in pair(match_cells(sides.base_cells, sides.new_cells), interleaved=True).tests:
         if test.metric == THROUGHPUT:
             mean = np.mean([ratio.log for ratio in test.ratios.values()])
             found[test.subject.workload, test.subject.cores] = float(np.exp(-mean) - 1)

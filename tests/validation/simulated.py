@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from fscale.analysis.compare.ranktest import Samples, p_value
+from fscale.analysis.compare.ranktest import RankSamples, p_value
 from fscale.analysis.compare.sequential import growing
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import FIRST_LOOK
@@ -58,7 +58,7 @@ def blocks() -> None:
             eights = test.samples()
             repetitions = np.array([*test.base.values, *test.new.values])
             whole, fours = (
-                Samples(eights.value, eights.new, block)
+                RankSamples(eights.value, eights.new, block)
                 for block in (np.zeros(20, dtype=np.int64), (repetitions - 1) // 2)
             )
             found += [p_value(s) <= BLOCK_LEVEL for s in (whole, eights, fours)]

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.settings import METRICS, Judgement, Settings
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import METRICS
 from fscale.model.catalogue import load_suite
 from tests.validation.delay import patched
 from tests.validation.windows import run

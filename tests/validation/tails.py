@@ -25,10 +25,11 @@ import numpy as np
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import LATENCIES, METRICS, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import LATENCIES, METRICS
 from fscale.model.paths import BENCH
 from tests.support.synthetic import key
 from tests.validation.delay import BUILD, rare, script
@@ -135,7 +136,7 @@ def _made_up(given: argparse.Namespace, share: float, rng: np.random.Generator) 
             long = rng.random(OPERATIONS) < 1 / given.every + more
             own[repetition] = float(np.quantile(np.where(long, 100 * times, times), 0.99))
         values.append(own)
-    base, new = (Measured("simulated", side) for side in values)
+    base, new = (Observations("simulated", side) for side in values)
     return Test(subject_of(key()), "p99", base, new, interleaved=True)
 
 

@@ -10,9 +10,10 @@ from fscale.ab.plan import make
 from fscale.ab.run import execute
 from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.pairs import match_cells, pair, subject_of
 from fscale.analysis.compare.sequential import growing
-from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.compare.sliced import FIRST_LOOK
 from fscale.apps.adapter import loads
@@ -88,7 +89,9 @@ def windows(output: Path, size: int, settings: Settings | None = None) -> Iterat
                 for cells in (sides.base_cells, sides.new_cells)
             ]
             own = settings or Settings()
-            yield judge(pair(cut[0], cut[1], interleaved=True, metrics=own.metrics).tests, own)
+            yield judge(
+                pair(match_cells(cut[0], cut[1]), interleaved=True, metrics=own.metrics).tests, own
+            )
 
 
 def together(output: Path, pairs: int, settings: Settings) -> Iterator[list[Judgement]]:
@@ -101,7 +104,7 @@ def together(output: Path, pairs: int, settings: Settings) -> Iterator[list[Judg
             for cells in (sides.base_cells, sides.new_cells)
         ]
         looks = growing(FIRST_LOOK, pairs)
-        tests = pair(cut[0], cut[1], interleaved=True, pair_looks=looks).tests
+        tests = pair(match_cells(cut[0], cut[1]), interleaved=True, pair_looks=looks).tests
         yield judge([*tests, *curve_tests(tests, settings.margin)], settings)
 
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from fscale.analysis.compare.wording import change
 from fscale.analysis.history import index
 from fscale.analysis.history.site import charts
-from fscale.analysis.history.site.arrange import History, Page
+from fscale.analysis.history.site.arrange import History, SeriesPage
 from fscale.analysis.history.steps import FEWEST_RUNS
 from fscale.analysis.history.trend import trends
 from fscale.analysis.report.render import read, render, stylesheet
@@ -50,13 +50,13 @@ def write(
             "there is no run to show; index runs with `fscale history add DIR`, or give the "
             "directory that contains them"
         )
-    found = trends(connection, metric, margin=margin)
-    if not found:
+    every_trend = trends(connection, metric, margin=margin)
+    if not every_trend:
         raise FscaleError(
             f"no run has a figure of the metric {metric} outside of `fscale ab`, whose sides have "
             "no history; choose another metric or index other runs"
         )
-    history = History(runs, found, metric)
+    history = History(runs, every_trend, metric)
     folder = Folder(out_dir)
     try:
         _write_shared(folder)
@@ -90,7 +90,7 @@ def _overview(history: History, margin: float, problems: Sequence[str]) -> Marku
     )
 
 
-def _series(history: History, page: Page) -> Markup:
+def _series(history: History, page: SeriesPage) -> Markup:
     panels = [(trend, charts.specification(page, trend)) for trend in page.trends]
     return render(
         "history/series.html.j2",

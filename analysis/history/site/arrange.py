@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis.history.index import IndexedRun
-from fscale.analysis.history.trend import Place, Step, Trend, Value
+from fscale.analysis.history.trend import SeriesKey, Step, Trend, TrendValue
 
 LONGEST_NAME = 80  # most characters of a file name that come from a workload and file system
 
 
 @dataclass(frozen=True)
-class Page:
+class SeriesPage:
     """The trends of one place, by ascending core count.
 
     `newer`: the number of runs on its machine that are newer than its last run.
     """
 
-    place: Place
+    place: SeriesKey
     trends: tuple[Trend, ...]
     newer: int
 
@@ -39,7 +39,7 @@ class Page:
         return f"{plain[:LONGEST_NAME]}-{digest}.html"
 
     @cached_property
-    def runs(self) -> list[Value]:
+    def runs(self) -> list[TrendValue]:
         """A value of each run in any of the trends, the oldest first."""
         first = {v.path: v for trend in self.trends for v in trend.values}
         return sorted(first.values(), key=lambda v: (v.started, v.path))
@@ -50,7 +50,7 @@ class Page:
         return {run.path: number for number, run in enumerate(self.runs)}
 
     @cached_property
-    def table(self) -> list[tuple[int, Value, list[tuple[Value | None, Step | None]]]]:
+    def table(self) -> list[tuple[int, TrendValue, list[tuple[TrendValue | None, Step | None]]]]:
         """Number, run, and the value of each trend with the step that it follows, newest first."""
         columns = [
             ({v.path: v for v in t.values}, {s.first.path: s for s in t.steps}) for t in self.trends
@@ -70,7 +70,7 @@ class Page:
 class Change:
     """A step and where it is shown."""
 
-    page: Page
+    page: SeriesPage
     trend: Trend
     step: Step
 
@@ -83,33 +83,33 @@ class History:
         found: the trends, in the order of their names and core counts.
     """
 
-    def __init__(self, runs: list[IndexedRun], found: list[Trend], metric: str) -> None:
+    def __init__(self, runs: list[IndexedRun], trends: list[Trend], metric: str) -> None:
         self.runs = runs
         self.metric = metric
-        self.trends = found
+        self.trends = trends
         started: dict[str, list[str]] = defaultdict(list)
         for run in runs:
             started[run.machine].append(run.started)
         self.machines = Counter({machine: len(own) for machine, own in started.items()})
-        places: dict[Place, list[Trend]] = defaultdict(list)
-        for trend in found:
+        places: dict[SeriesKey, list[Trend]] = defaultdict(list)
+        for trend in trends:
             places[trend.place].append(trend)
         self.pages = [
-            Page(place, tuple(own), _newer(own, started[place.machine]))
+            SeriesPage(place, tuple(own), _newer(own, started[place.machine]))
             for place, own in places.items()
         ]
 
     @cached_property
     def changes(self) -> list[Change]:
         """All steps, the newest first, and within a run the largest first."""
-        found = [
+        changes = [
             Change(page, trend, step)
             for page in self.pages
             for trend in page.trends
             for step in trend.steps
         ]
-        found.sort(key=lambda c: -max(c.step.ratio, 1 / c.step.ratio))
-        return sorted(found, key=lambda c: c.step.first.started, reverse=True)
+        changes.sort(key=lambda c: -max(c.step.ratio, 1 / c.step.ratio))
+        return sorted(changes, key=lambda c: c.step.first.started, reverse=True)
 
     @cached_property
     def workloads(self) -> list[str]:
@@ -132,6 +132,6 @@ class History:
         return sum(r.machine == trend.place.machine and r.started > last for r in self.runs)
 
 
-def _newer(own: list[Trend], started: list[str]) -> int:
-    last = max(trend.values[-1].started for trend in own)
+def _newer(trends: list[Trend], started: list[str]) -> int:
+    last = max(trend.values[-1].started for trend in trends)
     return sum(time > last for time in started)

@@ -12,10 +12,10 @@ import numpy as np
 import vl_convert
 from markupsafe import Markup
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES, NAMED
 from fscale.analysis.compare.wording import change, seconds
-from fscale.analysis.history.site.arrange import Page
-from fscale.analysis.history.trend import Trend, Value
+from fscale.analysis.history.site.arrange import SeriesPage
+from fscale.analysis.history.trend import Trend, TrendValue
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, NAMED
 from fscale.analysis.report.render import rate, read
 from fscale.model.words import plural
 
@@ -27,7 +27,7 @@ SPARK_ROOM = 0.05  # smallest range of a sparkline's height, so that noise does 
 _ID = re.compile(r'(\bid="|url\(#)(clip\d+)')
 
 
-def specification(page: Page, trend: Trend) -> dict[str, Any]:
+def specification(page: SeriesPage, trend: Trend) -> dict[str, Any]:
     """The Vega specification of a trend; `x` is the number of the run on the page."""
     spec: dict[str, Any] = json.loads(_template())
     number = page.number
@@ -80,7 +80,7 @@ def shown(metric: str, value: float) -> str:
     return f"{value:.3f}" if metric in FAIRNESS else rate(value)
 
 
-def describe_value(trend: Trend, value: Value) -> str:
+def describe_value(trend: Trend, value: TrendValue) -> str:
     """Describe a value: run, day, kernel, value, spread, repetitions."""
     median, low, high = (shown(trend.metric, v) for v in (value.median, value.low, value.high))
     text = f"{value.run}, {value.started[:10]}, kernel {value.kernel}: {median}"
@@ -91,7 +91,7 @@ def describe_value(trend: Trend, value: Value) -> str:
     return text + (f", {value.disturbed} disturbed" if value.disturbed else "")
 
 
-def _levels(page: Page, trend: Trend) -> list[dict[str, float]]:
+def _levels(page: SeriesPage, trend: Trend) -> list[dict[str, float]]:
     """The level between steps, from the first run of a segment to its last."""
     if not trend.steps:
         return []
@@ -105,7 +105,7 @@ def _levels(page: Page, trend: Trend) -> list[dict[str, float]]:
     ]
 
 
-def _description(page: Page, trend: Trend) -> str:
+def _description(page: SeriesPage, trend: Trend) -> str:
     return (
         f"{page.title}, {plural(trend.cores, 'core')}: {plural(len(trend.values), 'run')}, "
         f"{plural(len(trend.steps), 'step')}"

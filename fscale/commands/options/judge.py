@@ -6,14 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fscale.analysis.compare.settings import (
-    EVERY,
-    FAIRNESS,
-    LATENCIES,
-    METRICS,
-    Metric,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import EVERY, FAIRNESS, LATENCIES, METRICS, Metric
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import JUDGING
 

@@ -12,7 +12,7 @@ from fscale.model.helptext import OUTPUT
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 if TYPE_CHECKING:
-    from fscale.analysis.verdicts.outputs import Outputs
+    from fscale.analysis.formats.comparison import Outputs
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class OutputOptions:
         Raises:
             FscaleError: two of them name the same file.
         """
-        from fscale.analysis.verdicts.outputs import Outputs  # noqa: PLC0415 - imports the statistics
+        from fscale.analysis.formats.comparison import Outputs  # noqa: PLC0415 - imports the statistics
 
         named = {"--junit": self.junit, "--markdown": self.markdown, "--mail": self.mail}
         named |= {"--html": self.html, "--ktap": self.ktap}

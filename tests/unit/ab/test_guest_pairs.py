@@ -25,10 +25,11 @@ from fscale.ab.line_progress import LineProgress
 from fscale.ab.loop import Progress
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.formats import mail
+from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
 from fscale.analysis.report.comparison_page import page
-from fscale.analysis.verdicts import mail
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes

@@ -21,10 +21,11 @@ from fscale.ab.record import Looks
 from fscale.ab.slices import set_up_order
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Judgement, Subject, Verdict
 from fscale.analysis.compare.noise import measure_noise
 from fscale.analysis.compare.pairs import subject_of
 from fscale.analysis.compare.sequential import growing, resumed
-from fscale.analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store

@@ -16,8 +16,9 @@ from fscale.ab.point import Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.sequential import growing, schedule
-from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import FIRST_LOOK
+from fscale.analysis.metrics import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model import catalogue
 from fscale.model.config import Medium
 from fscale.model.errors import FscaleError

@@ -9,7 +9,7 @@ import pytest
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.control import Basis, Control, Given
 from fscale.analysis.diagnosis.run import diagnose
-from fscale.analysis.findings import Verdict, findings
+from fscale.analysis.findings import Scaling, findings
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, controls, headline, interactive, tables
 from fscale.analysis.report.members import Member
@@ -57,7 +57,7 @@ def report(where: Path, cells: list[Cell], sockets: int = 1, threads: int = 1) -
     return Report((Member(load(path)),), where)
 
 
-def verdicts(of: Report) -> dict[str, Verdict]:
+def verdicts(of: Report) -> dict[str, Scaling]:
     return {f.panel.workload: f.verdict for page in of.pages for f in findings(page)}
 
 
@@ -73,14 +73,14 @@ MEASURED = [*curve("DRBL", TURBO), *curve("MWCM", CONTENDED)]
 def test_without_a_control_linear_is_by_physical_cores(tmp_path: Path) -> None:
     made = report(tmp_path, MEASURED)
     assert made.controls == {None: None}
-    assert verdicts(made) == {"DRBL": Verdict.PARTLY, "MWCM": Verdict.PARTLY}
+    assert verdicts(made) == {"DRBL": Scaling.PARTLY, "MWCM": Scaling.PARTLY}
     assert made.pages[0].panels[0].curves[0].linear == 16
     assert made.pages[0].panels[0].given is None
 
 
 def test_what_shares_nothing_scales_as_the_machine_does(tmp_path: Path) -> None:
     made = report(tmp_path, [*MEASURED, *control(TURBO)])
-    assert verdicts(made) == {"DRBL": Verdict.SCALES, "MWCM": Verdict.PARTLY}
+    assert verdicts(made) == {"DRBL": Scaling.SCALES, "MWCM": Scaling.PARTLY}
     curves = {panel.workload: panel.curves[0] for panel in made.pages[0].panels}
     assert [curves["DRBL"].linear_at(p) for p in curves["DRBL"].points] == pytest.approx(
         list(TURBO.values()), rel=0.02
@@ -110,7 +110,7 @@ def test_the_diagnosis_and_the_law_go_by_it(tmp_path: Path) -> None:
 def test_a_control_that_is_half_as_fast_is_no_yardstick(tmp_path: Path) -> None:
     half = {n: max(1.0, n / 2) for n in COUNTS}
     made = report(tmp_path, [*curve("DRBL", half), *control(half)])
-    assert verdicts(made) == {"DRBL": Verdict.PARTLY}
+    assert verdicts(made) == {"DRBL": Scaling.PARTLY}
     assert given(made, 16).basis is Basis.DEGRADED
     assert given(made, 16).efficiency == 1
     said = controls.limits(made.controls[None])
@@ -173,7 +173,7 @@ def test_what_is_not_sure_of_a_control_turns_no_verdict(
     made = report(tmp_path, [*MEASURED, *spoil(control(TURBO))])
     assert given(made, 16).basis is basis
     assert given(made, 16).efficiency == 1
-    assert verdicts(made)["DRBL"] is Verdict.PARTLY
+    assert verdicts(made)["DRBL"] is Scaling.PARTLY
     said = [s for s in controls.limits(made.controls[None]) if "16" in s]
     assert len(said) == (basis is Basis.MISSING)
     assert 'id="control"' in build(tmp_path, plots=False).read_text()

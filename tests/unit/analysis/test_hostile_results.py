@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from kcidb_io.schema import V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from fscale.analysis.formats import FORMATS
+from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.report import build, interactive  # noqa: F401 - imported before the fork
 from fscale.analysis.report.render import TEMPLATES
 from fscale.analysis.vega import library

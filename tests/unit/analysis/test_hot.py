@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fscale.analysis import hot, plots
 from fscale.analysis.curves import Curve
-from fscale.analysis.style import Line
+from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
@@ -217,7 +217,7 @@ def test_readers_and_writers_are_told_apart() -> None:
 
 
 def test_what_is_simulated_never_looks_measured() -> None:
-    line = Line("#000", "o", "-")
+    line = LineStyle("#000", "o", "-")
     measured = Curve("ext4", None, (point(simulated=False),), 1)
     simulated = Curve("ext4", None, (point(),), 1)
     assert (measured.name, simulated.name) == ("ext4", "ext4 (simulated)")

@@ -20,7 +20,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         times.append(BUNDLE)
         return BUNDLE
 
-    monkeypatch.setattr(vega, "_made", make)
+    monkeypatch.setattr(vega, "_build_bundle", make)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return times
 
@@ -64,7 +64,7 @@ def test_what_cannot_be_kept_is_made_each_time(
         monkeypatch.setattr(os, "geteuid", lambda: kept.stat().st_uid + 1)
     assert got() == got() == f"{{{BUNDLE}}}"
     assert len(made) == 3
-    assert vega._place() is not None
+    assert vega._cache_directory() is not None
 
 
 def test_without_a_home_it_is_made(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.curves import arrange
-from fscale.analysis.formats import FORMATS
+from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.history import index
 from fscale.analysis.reader import load
 from fscale.analysis.report.headline import limits

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from fscale.analysis.compare import counted, wording
-from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.pairs import match_cells
 from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.formats import junit, ktap, mail, markdown
 from fscale.analysis.reader import load
-from fscale.analysis.verdicts import junit, ktap, mail, markdown
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell
 from fscale.model.simulation import FunctionWork
@@ -165,7 +166,8 @@ def compared(tmp_path: Path, base: list[Cell], new: list[Cell]) -> Comparison:
         )
         found = load(directory)
         sides.append((found, found.cells))
-    return counted.compare(sides_of(*sides, ("old|x", "new")))
+    both = sides_of(*sides, ("old|x", "new"))
+    return counted.compare(both, match_cells(both.base_cells, both.new_cells))
 
 
 def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_too_few_boots_are_refused() -> None:
 
 def test_outputs_say_what_failed(tmp_path: Path) -> None:
     found = compared(tmp_path, boots(9000, 0.02), boots(9500, 2, seed=2))
-    root = ET.fromstring(junit.render(found))
+    root = ET.fromstring(junit.render_comparison(found))
     assert [len(case.findall("failure")) for case in root.iter("testcase")] == [1, 1]
     failures = [str(f.get("message")) for f in root.iter("failure")]
     assert all(j.reason in text for j, text in zip(found.judgements, failures, strict=True))
@@ -214,7 +216,7 @@ def test_outputs_say_what_failed(tmp_path: Path) -> None:
     assert "**newly shared**" in table
     assert "simulated" in table
     assert wording.headline(found) == "1 newly shared, 1 more, 0 less, 0 same"
-    assert ktap.render(found).count("\nnot ok") == 2
+    assert ktap.render_comparison(found).count("\nnot ok") == 2
     assert "newly shared" in mail.render(found)
     again = Comparison.model_validate_json(found.model_dump_json(by_alias=True))
     assert (again, again.policy, again.regressed) == (found, "counted", True)

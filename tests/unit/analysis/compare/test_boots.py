@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fscale.analysis.compare.boots import BETWEEN_BOOTS
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.compare.warnings import BETWEEN_BOOTS
 from fscale.cli import app
 from fscale.model.results import Machine, all_boots
 from fscale.runner.machine import host

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 from fscale.analysis.compare.curves import curve_tests, peak_cores
-from fscale.analysis.compare.measured import Measured
-from fscale.analysis.compare.measured import Test as Compared
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    DOUBLING,
-    PEAK,
-    SPEEDUP,
-    THROUGHPUT,
-    Subject,
-)
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations
+from fscale.analysis.compare.observations import Test as Compared
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import CPU_EFFICIENCY, DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 
 Values = dict[int, float]
 
@@ -29,7 +23,7 @@ def point(cores: int, base: Values, new: Values, metric: str = THROUGHPUT, **mor
         duration=1,
     )  # fmt: skip
     return Compared(
-        subject, metric, Measured("ext4", base, 1, 1), Measured("xfs", new, 0, 0), **more
+        subject, metric, Observations("ext4", base, 1, 1), Observations("xfs", new, 0, 0), **more
     )
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import THROUGHPUT, Judgement, Settings
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.pairs import match_cells, pair
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
@@ -43,7 +45,7 @@ def cells(values: list[float | None]) -> list[Cell]:
 
 def throughputs(case: dict[str, Any]) -> list[Any]:
     base, new = cells(case["base"]), cells(case["new"])
-    pairing = pair(base, new, interleaved=case.get("interleaved", False))
+    pairing = pair(match_cells(base, new), interleaved=case.get("interleaved", False))
     return [t for t in pairing.tests if t.metric == THROUGHPUT]
 
 

@@ -4,7 +4,8 @@
 import pytest
 
 from fscale.analysis.compare.health import health, is_broken
-from fscale.analysis.compare.settings import Tally
+from fscale.analysis.compare.model import Tally
+from fscale.analysis.compare.pairs import match_cells
 from fscale.model.results import Cell
 from tests.support.synthetic import cell, key
 
@@ -45,7 +46,7 @@ def side(letters: str, **changes: object) -> list[Cell]:
 def test_what_a_points_repetitions_make_of_it(
     base: str, new: str, expected: tuple[str, str] | None
 ) -> None:
-    found = health(side(base), side(new), None, lost_in_new=True)
+    found = health(match_cells(side(base), side(new)), lost_in_new=True)
     assert [(h.kind, h.reason) for h in found] == ([expected] if expected else [])
     for point in found:
         assert (point.base, point.new) == (tally(base), tally(new))
@@ -60,31 +61,34 @@ def tally(letters: str) -> Tally:
 
 
 def test_a_point_of_base_alone_is_lost_only_where_new_lost_cells() -> None:
-    (point,) = health(side("gu"), [], None, lost_in_new=True)
+    (point,) = health(match_cells(side("gu"), []), lost_in_new=True)
     assert (point.kind, point.reason) == ("lost", "it was not measured")
     assert (point.base, point.new) == (tally("gu"), tally(""))
-    assert health(side("gg"), [], None, lost_in_new=False) == []
-    assert health(side("uu"), [], None, lost_in_new=True) == []
+    assert health(match_cells(side("gg"), []), lost_in_new=False) == []
+    assert health(match_cells(side("uu"), []), lost_in_new=True) == []
 
 
 def test_points_are_told_apart_and_come_by_name() -> None:
     base = side("g", workload="MWCL") + side("g", workload="DRBL")
     new = side("b", workload="MWCL") + side("b", workload="DRBL")
-    found = health(base, new, None, lost_in_new=False)
+    found = health(match_cells(base, new), lost_in_new=False)
     assert [h.subject.workload for h in found] == ["DRBL", "MWCL"]
 
 
 def test_two_file_systems_are_one_point_at_a_place() -> None:
     base, new = side("g"), side("b", filesystem="xfs")
-    assert health(base, new, None, lost_in_new=False) == []
-    (point,) = health(base, new, ("a", "place"), lost_in_new=False)
-    assert (point.kind, point.subject.name) == ("broken", "DRBL a place buffered 1c 1s")
+    two = [*new, *side("b", filesystem="btrfs")]
+    assert health(match_cells(base, two), lost_in_new=False) == []
+    (point,) = health(match_cells(base, new), lost_in_new=False)
+    assert (point.kind, point.subject.name) == ("broken", "DRBL ext4 ram buffered 1c 1s")
 
 
 def test_a_profiler_that_failed_breaks_nothing_and_hides_nothing() -> None:
     profiled = cell(key(1, profile="locks"), 100.0, status="error", reason="bpftrace")
-    assert health(side("gg"), [profiled, *side("gg")], None, lost_in_new=False) == []
-    (point,) = health([profiled, *side("g")], [profiled, *side("b")], None, lost_in_new=False)
+    assert health(match_cells(side("gg"), [profiled, *side("gg")]), lost_in_new=False) == []
+    (point,) = health(
+        match_cells([profiled, *side("g")], [profiled, *side("b")]), lost_in_new=False
+    )
     assert (point.kind, point.new) == ("broken", tally("b"))
 
 

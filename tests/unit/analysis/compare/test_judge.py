@@ -10,18 +10,13 @@ import pytest
 from fscale.analysis.compare import decide as deciding
 from fscale.analysis.compare.effect import Effect, smallest_change
 from fscale.analysis.compare.judge import judge, refuse_too_few, running
-from fscale.analysis.compare.measured import Measured
-from fscale.analysis.compare.measured import Test as Compared
-from fscale.analysis.compare.settings import (
-    COUNT,
-    PEAK,
-    THROUGHPUT,
-    Judgement,
-    Settings,
-    Subject,
-)
+from fscale.analysis.compare.model import Judgement, Subject
+from fscale.analysis.compare.observations import Observations
+from fscale.analysis.compare.observations import Test as Compared
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import PairRatio, paired, pairs_needed
 from fscale.analysis.compare.sliced import smallest_change as pairs_show
+from fscale.analysis.metrics import COUNT, PEAK, THROUGHPUT
 from fscale.model.errors import FscaleError
 
 SUBJECT = Subject(
@@ -36,7 +31,7 @@ def compared(
 ) -> Any:
     """A test whose sides have these values, or so many of 100."""
     sides = [[100.0] * v if isinstance(v, int) else v for v in (base, new)]
-    ours, theirs = (Measured("ext4", dict(enumerate(values, 1))) for values in sides)
+    ours, theirs = (Observations("ext4", dict(enumerate(values, 1))) for values in sides)
     return Compared(SUBJECT, metric, ours, theirs, **more)
 
 
@@ -184,22 +179,22 @@ def test_others_load_takes_back_what_it_can_explain(
 
 def test_a_side_as_it_is_shown() -> None:
     values = {1: 100.0, 2: 101.0, 4: 99.0, 5: 100.0, 7: 40.0}
-    found = deciding.side_of(Measured("xfs", values, unusable=2, disturbed=1), counted=False)
+    found = deciding.side_of(Observations("xfs", values, unusable=2, disturbed=1), counted=False)
     assert (found.filesystem, found.values, found.median) == ("xfs", values, 100.0)
     assert (found.outliers, found.unusable, found.disturbed) == ([7], 2, 1)
     assert found.cv == pytest.approx(1.4826 * 0.00995, rel=1e-3)  # |log 1.01| is in the middle
-    one = deciding.side_of(Measured("xfs", {3: 5.0}), counted=False)
+    one = deciding.side_of(Observations("xfs", {3: 5.0}), counted=False)
     assert (one.median, one.cv, one.outliers) == (5.0, None, [])
-    two = deciding.side_of(Measured("xfs", {3: 5.0, 4: 5.0}), counted=False)
+    two = deciding.side_of(Observations("xfs", {3: 5.0, 4: 5.0}), counted=False)
     assert (two.median, two.cv) == (5.0, 0.0)
-    none = deciding.side_of(Measured("xfs", {}), counted=False)
+    none = deciding.side_of(Observations("xfs", {}), counted=False)
     assert (none.median, none.cv, none.outliers) == (None, None, [])
     # Counts are taken plus one event, on both sides.
     test = compared([0.0, 0.0, 1.0, 3.0], [0.0, 1.0, 3.0, 7.0], COUNT + "alloc")
     both = deciding.undecided(test, 0.01)
     assert both.base.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
     assert both.new.cv == pytest.approx(1.4826 * 0.6931, rel=1e-3)
-    counts = deciding.side_of(Measured("xfs", {1: 0.0, 2: 0.0, 3: 1.0, 4: 3.0}), counted=True)
+    counts = deciding.side_of(Observations("xfs", {1: 0.0, 2: 0.0, 3: 1.0, 4: 3.0}), counted=True)
     assert counts.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
 
 

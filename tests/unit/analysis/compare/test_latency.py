@@ -15,18 +15,21 @@ from typer.testing import CliRunner, Result
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import (
+from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.pairs import match_cells, pair
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.compare.sliced import ratios_of
+from fscale.analysis.metrics import (
     EVERY,
     LATENCIES,
     METRICS,
     NAMED,
-    Judgement,
-    Settings,
+    VALUES,
+    jain,
+    slowest_worker,
+    why_missing,
 )
-from fscale.analysis.compare.sides import open_sides
-from fscale.analysis.compare.sliced import ratios_of
-from fscale.analysis.metrics import VALUES, jain, slowest_worker, why_missing
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.cli import app
@@ -75,7 +78,7 @@ def sides(
 
 def judged(both: list[list[Cell]], *metrics: str, **settings: Any) -> dict[str, Judgement]:
     own = Settings.model_validate({"metrics": metrics, **settings})
-    tests = pair(*both, interleaved=True, metrics=own.metrics).tests
+    tests = pair(match_cells(*both), interleaved=True, metrics=own.metrics).tests
     return {j.metric: j for j in judge(tests, own)}
 
 
@@ -192,7 +195,7 @@ def test_a_worker_without_an_operation_is_worse_than_any() -> None:
 
 def test_few_repetitions_are_not_judged() -> None:
     both = sides(timed, 3.0, repetitions=4)
-    tests = pair(*both, interleaved=True, metrics=("p99.9",)).tests
+    tests = pair(match_cells(*both), interleaved=True, metrics=("p99.9",)).tests
     with pytest.raises(FscaleError, match="too few repetitions"):
         judge(tests, Settings(metrics=("p99.9",)))
     (found,) = judge(tests, Settings(metrics=("p99.9",)), refuse=False)
@@ -201,7 +204,7 @@ def test_few_repetitions_are_not_judged() -> None:
 
 def test_they_are_judged_only_where_they_are_named() -> None:
     both = sides(timed, 2.0)
-    tests = pair(*both, interleaved=True).tests
+    tests = pair(match_cells(*both), interleaved=True).tests
     assert {test.metric for test in tests} == {"throughput", "per-cpu-second"}
     assert not set(METRICS) & set(NAMED)
 
@@ -216,10 +219,10 @@ def test_disturbed_repetitions_that_were_not_interleaved_tell_nothing_of_a_tail(
     for own in (base, new):
         for one in own:
             one.key = one.key.model_copy(update={"side": None})
-    tests = pair(base, new, metrics=("p99.9", "throughput")).tests
+    tests = pair(match_cells(base, new), metrics=("p99.9", "throughput")).tests
     found = {j.metric: j.verdict for j in judge(tests, Settings(metrics=("p99.9",)))}
     assert found["p99.9"] == "undecided"
-    tests = pair(base, new, interleaved=True, metrics=("p99.9",)).tests
+    tests = pair(match_cells(base, new), interleaved=True, metrics=("p99.9",)).tests
     assert judge(tests, Settings(metrics=("p99.9",)))[0].verdict == "slower"
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from fscale.analysis.compare.effect import smallest_change
 from fscale.analysis.compare.noise import NoiseReport, PointNoise, measure_noise
-from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
 from fscale.analysis.compare.sliced import paired, ratios_of
 from fscale.analysis.compare.sliced import smallest_change as sliced_change
+from fscale.analysis.metrics import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.support.synthetic import cell, sliced, write_run

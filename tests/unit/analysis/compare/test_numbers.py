@@ -18,7 +18,13 @@ from fscale.analysis.compare.effect import (
     smallest_change,
     spread_of,
 )
-from fscale.analysis.compare.ranktest import EXACT_LIMIT, Samples, aligned, normal_p_value, p_value
+from fscale.analysis.compare.ranktest import (
+    EXACT_LIMIT,
+    RankSamples,
+    aligned,
+    normal_p_value,
+    p_value,
+)
 from fscale.analysis.compare.repetitions import (
     Shortage,
     curves_of,
@@ -114,8 +120,8 @@ def test_looks_of_a_run() -> None:
     assert growing(1, 3) == (1, 2, 3)
 
 
-def blocks(base: list[float], new: list[float]) -> Samples:
-    return Samples.interleaved(dict(enumerate(base, 1)), dict(enumerate(new, 1)))
+def blocks(base: list[float], new: list[float]) -> RankSamples:
+    return RankSamples.interleaved(dict(enumerate(base, 1)), dict(enumerate(new, 1)))
 
 
 def test_repetitions_fall_into_blocks_of_four() -> None:
@@ -128,7 +134,7 @@ def test_repetitions_fall_into_blocks_of_four() -> None:
     assert blocks([1.0] * 3, [2.0] * 8).block.tolist() == [0] * 3 + [0] * 4 + [1] * 4
     assert not blocks([1.0] * 7, [2.0] * 7).blocked
     assert blocks([], []).block.tolist() == []
-    alone = Samples.independent(np.array([1.0, 2]), np.array([3.0]))
+    alone = RankSamples.independent(np.array([1.0, 2]), np.array([3.0]))
     assert (alone.value.tolist(), alone.new.tolist(), alone.block.tolist()) == (
         [1, 2, 3], [False, False, True], [0, 0, 0],
     )  # fmt: skip
@@ -149,7 +155,7 @@ def test_a_block_with_one_side_only_says_nothing_of_the_difference() -> None:
     one_sided = blocks([1.0] * 8, [exp(1)] * 4)
     base, new = centred(one_sided)
     assert (base.tolist(), new.tolist()) == ([-0.5] * 4, [0.5] * 4)
-    apart = Samples(np.exp([1.0, 2.0]), np.array([False, True]), np.array([0, 1]))
+    apart = RankSamples(np.exp([1.0, 2.0]), np.array([False, True]), np.array([0, 1]))
     assert [side.tolist() for side in centred(apart)] == [[1.0], [2.0]]
 
 
@@ -159,12 +165,12 @@ def test_large_blocks_have_the_normal_limit(seed: int) -> None:
     r = np.random.default_rng(seed)
     half = EXACT_LIMIT // 2
     base, new = np.exp(r.normal(0, 1, half)), np.exp(r.normal(0.3, 1, half))
-    exact = p_value(Samples.independent(base, new))
+    exact = p_value(RankSamples.independent(base, new))
     assert exact == pytest.approx(mannwhitneyu(base, new, method="exact").pvalue, rel=1e-9)
-    limit = p_value(Samples.independent(base, np.append(new, np.median(new))))
+    limit = p_value(RankSamples.independent(base, np.append(new, np.median(new))))
     assert limit == pytest.approx(exact, rel=0.15)
     same = np.ones(EXACT_LIMIT)
-    assert p_value(Samples.independent(same, same)) == 1.0
+    assert p_value(RankSamples.independent(same, same)) == 1.0
 
 
 def test_means_and_variances_of_blocks_add_up_in_the_normal_limit() -> None:
@@ -208,11 +214,11 @@ def test_spread_is_over_both_sides_by_their_freedom() -> None:
     unit = 1.4826
     # Median deviations 1 and 2, with 1 and 3 degrees of freedom.
     expected = unit * sqrt((1 * 1**2 + 3 * 2**2) / 4)
-    assert spread_of(Samples.independent(even, odd)) == pytest.approx(expected, rel=1e-3)
+    assert spread_of(RankSamples.independent(even, odd)) == pytest.approx(expected, rel=1e-3)
     lone = np.array([5.0])
-    assert spread_of(Samples.independent(lone, lone)) == 0.0
-    assert spread_of(Samples.independent(lone, np.array([]))) == 0.0
-    assert spread_of(Samples.independent(lone, even)) == pytest.approx(unit, rel=1e-3)
+    assert spread_of(RankSamples.independent(lone, lone)) == 0.0
+    assert spread_of(RankSamples.independent(lone, np.array([]))) == 0.0
+    assert spread_of(RankSamples.independent(lone, even)) == pytest.approx(unit, rel=1e-3)
 
 
 def test_smallest_change_by_the_t_distribution() -> None:
@@ -262,7 +268,7 @@ def test_a_thousand_repetitions_are_the_most(more: float, needed: int | None) ->
 def test_where_bca_is_undefined_the_percentiles_are_taken() -> None:
     """The median stays with any one value left out, so that the jackknife has no spread."""
     values = np.exp([1.0, 2, 3, 4, 10, 10, 10, 16.1, 17.2, 18.3, 19.4])
-    samples = Samples.independent(values, values * np.e)
+    samples = RankSamples.independent(values, values * np.e)
     seen = []
     for seed in range(5):
         one, same = (effect(samples, 0.95, 99, np.random.default_rng(seed)) for _ in "ab")
@@ -274,7 +280,7 @@ def test_where_bca_is_undefined_the_percentiles_are_taken() -> None:
 
 def test_an_interval_holds_its_ratio_and_narrows_with_confidence() -> None:
     base = np.array([100.0, 101.0, 99.0, 100.5, 98.5, 102.0])
-    samples = Samples.independent(base, 1.1 * base[::-1] + np.arange(6) / 10)
+    samples = RankSamples.independent(base, 1.1 * base[::-1] + np.arange(6) / 10)
     wide, narrow = (
         effect(samples, confidence, 999, np.random.default_rng(1)) for confidence in (0.99, 0.5)
     )

@@ -6,7 +6,6 @@ from math import exp, log, sqrt
 import pytest
 from scipy.stats import t
 
-from fscale.analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
 from fscale.analysis.compare.sliced import (
     Paired,
     PairRatio,
@@ -15,6 +14,7 @@ from fscale.analysis.compare.sliced import (
     ratios_of,
     smallest_change,
 )
+from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
 from fscale.model.results import Cell, CellKey, Slice
 from tests.support.synthetic import cell
 

@@ -18,10 +18,12 @@ from typer.testing import CliRunner, Result
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.curves import gain_per_doubling, peak_cores, speedup
 from fscale.analysis.compare.locks import new_bottlenecks
-from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.pairs import match_cells, pair, subject_of
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import COUNT, PEAK, SPEEDUP, THROUGHPUT
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, KernelBuild, Machine
@@ -494,7 +496,7 @@ def test_a_cell_without_a_number_is_unusable() -> None:
     cells = grid([1], 10, ["MWCL"], ["ext4"])
     cells[3].ops_per_second = math.inf
     cells[4].own_cpu_seconds = 0.0
-    tests = {t.metric: t for t in pair(cells, cells).tests}
+    tests = {t.metric: t for t in pair(match_cells(cells, cells)).tests}
     assert len(tests[THROUGHPUT].base.values) == 9
     assert tests[THROUGHPUT].base.unusable == 1
     assert tests["per-cpu-second"].base.unusable == 1

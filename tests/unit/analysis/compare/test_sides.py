@@ -12,19 +12,13 @@ import pytest
 from fscale.analysis.compare import locks
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.model import Comparison, RunRef
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import (
-    DOUBLING,
-    PEAK,
-    SPEEDUP,
-    THROUGHPUT,
-    Comparison,
-    RunRef,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.diagnosis.naming import By, Name
 from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
+from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 from fscale.analysis.reader import load
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, KernelBuild

@@ -11,15 +11,9 @@ import pytest
 
 from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.judge import judge, running
-from fscale.analysis.compare.pairs import pair
+from fscale.analysis.compare.pairs import match_cells, pair
 from fscale.analysis.compare.sequential import growing
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    INSTRUCTIONS,
-    SETTLED,
-    THROUGHPUT,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
 from fscale.analysis.compare.sliced import (
     MIN_BLOCKS,
@@ -31,7 +25,7 @@ from fscale.analysis.compare.sliced import (
     smallest_change,
 )
 from fscale.analysis.compare.wording import remark
-from fscale.analysis.metrics import settled
+from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, SETTLED, THROUGHPUT, settled
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.support.synthetic import cell, sliced
@@ -69,7 +63,9 @@ def run(
 
 
 def verdicts(sides: tuple[list[Cell], list[Cell]], looks: tuple[int, ...] = ()) -> dict[str, str]:
-    tests = pair(*sides, interleaved=True, pair_looks=looks, metrics=SETTINGS.metrics).tests
+    tests = pair(
+        match_cells(*sides), interleaved=True, pair_looks=looks, metrics=SETTINGS.metrics
+    ).tests
     return {j.metric: j.verdict for j in judge(tests, SETTINGS)}
 
 
@@ -96,7 +92,7 @@ def test_what_is_put_off_is_a_rate_of_its_own() -> None:
     """Twice as much put off: nothing of it is in the turns, and all in the settled rate."""
     base = [settling("A", n, 0.006) for n in range(1, 9)]
     new = [settling("B", n, 0.012) for n in range(1, 9)]
-    tests = {t.metric: t for t in pair(base, new, interleaved=True).tests}
+    tests = {t.metric: t for t in pair(match_cells(base, new), interleaved=True).tests}
     assert set(tests) == {THROUGHPUT, CPU_EFFICIENCY, SETTLED}
     assert {round(r.log, 9) for r in tests[THROUGHPUT].ratios.values()} == {0}
     ratio = math.log(0.024 / 0.030)
@@ -134,7 +130,7 @@ def test_the_instructions_of_each_pair_are_a_ratio_without_error() -> None:
 
 def test_what_does_not_settle_has_no_settled_rate() -> None:
     sides = ([side_of(side, n, [1e6] * 9) for n in range(1, 9)] for side in "AB")
-    assert SETTLED not in {t.metric for t in pair(*sides, interleaved=True).tests}
+    assert SETTLED not in {t.metric for t in pair(match_cells(*sides), interleaved=True).tests}
 
 
 def test_the_centre_of_hodges_and_lehmann() -> None:
@@ -193,7 +189,9 @@ def test_looking_again_costs() -> None:
     assert looks == (4, 6, 8, 11, 15)
     rng = random.Random(6)
     sides = run(8, -0.05, rng)
-    tests = [pair(*sides, interleaved=True, pair_looks=own).tests for own in ((), looks)]
+    tests = [
+        pair(match_cells(*sides), interleaved=True, pair_looks=own).tests for own in ((), looks)
+    ]
     once, again = (judge(own, SETTINGS)[-1] for own in tests)
     assert once.low is not None
     assert again.low is not None
@@ -211,27 +209,27 @@ def test_too_few_pairs_are_refused() -> None:
 
 def test_the_result_says_how_it_was_measured() -> None:
     sides = run(6, 0, random.Random(9), blocks=12)
-    tests = pair(*sides, interleaved=True, metrics=SETTINGS.metrics).tests
+    tests = pair(match_cells(*sides), interleaved=True, metrics=SETTINGS.metrics).tests
     (judgement,) = (j for j in judge(tests, SETTINGS) if j.metric == THROUGHPUT)
     assert (judgement.pairs, judgement.blocks) == (6, 12)
     assert judgement.slice_seconds == pytest.approx(0.018)
     assert judgement.margin == SETTINGS.slice_margin
     assert re.search(r"6 pairs of 12 blocks of 18 ms\b.* [\d.]+% between", remark(judgement))
     whole = [[c.model_copy(update={"slices": None}) for c in side] for side in sides]
-    for one in judge(pair(*whole, interleaved=True).tests, SETTINGS, refuse=False):
+    for one in judge(pair(match_cells(*whole), interleaved=True).tests, SETTINGS, refuse=False):
         assert (one.pairs, one.blocks, one.margin) == (None, None, SETTINGS.margin)
 
 
 def test_a_running_interval_pays_for_the_look_to_come() -> None:
     sides = run(7, 0, random.Random(10))
     cut = [[c for c in side if c.key.repetition <= 6] for side in sides]
-    tests = [pair(*own, pair_looks=(6, 8)).tests[-1] for own in (cut, sides)]
+    tests = [pair(match_cells(*own), pair_looks=(6, 8)).tests[-1] for own in (cut, sides)]
     first, later = (running(test, SETTINGS) for test in tests)
     assert first is not None
     assert later is not None
     assert first == paired(tests[0].ratios, None, 1 - 0.05 / 2).effect
     assert later == paired(tests[1].ratios, None, 1 - 0.05 / 6).effect
-    (one,) = pair(*[side[:1] for side in sides], metrics=("throughput",)).tests
+    (one,) = pair(match_cells(*[side[:1] for side in sides]), metrics=("throughput",)).tests
     assert running(one, SETTINGS) is None
 
 
@@ -243,7 +241,7 @@ def test_a_curve_of_pairs() -> None:
         a, b = run(6, change(), rng, cores=cores)
         base += a
         new += b
-    tests = pair(base, new, interleaved=True, metrics=("throughput",)).tests
+    tests = pair(match_cells(base, new), interleaved=True, metrics=("throughput",)).tests
     curves = {t.metric: t for t in curve_tests(tests, 0.02)}
     assert set(curves) == {"speed-up", "gain-per-doubling"}
     speedup = paired(curves["speed-up"].ratios, None, 0.95).effect

@@ -12,7 +12,7 @@ from scipy.stats import mannwhitneyu, permutation_test, rankdata
 from fscale.analysis.compare import effect as effects
 from fscale.analysis.compare.ranktest import (
     EXACT_LIMIT,
-    Samples,
+    RankSamples,
     aligned,
     p_value,
 )
@@ -32,7 +32,7 @@ def test_one_block_is_the_exact_mann_whitney_test(n: int, m: int, seed: int, shi
     r = rng(seed)
     base, new = np.exp(r.normal(0, 1, n)), np.exp(r.normal(shift, 1, m))
     theirs = mannwhitneyu(base, new, method="exact").pvalue
-    assert p_value(Samples.independent(base, new)) == pytest.approx(theirs, rel=1e-9)
+    assert p_value(RankSamples.independent(base, new)) == pytest.approx(theirs, rel=1e-9)
 
 
 def test_ties_need_no_correction() -> None:
@@ -44,12 +44,12 @@ def test_ties_need_no_correction() -> None:
         vectorized=False,
         n_resamples=np.inf,
     ).pvalue
-    assert p_value(Samples.independent(base, new)) == pytest.approx(theirs)
+    assert p_value(RankSamples.independent(base, new)) == pytest.approx(theirs)
 
 
 def test_blocks_match_an_enumeration_of_their_arrangements() -> None:
     r = rng(3)
-    samples = Samples.interleaved(
+    samples = RankSamples.interleaved(
         {i: float(np.exp(r.normal())) for i in range(1, 9)},
         {i: float(np.exp(r.normal(0.7))) for i in range(1, 9)},
     )
@@ -69,8 +69,8 @@ def test_alignment_takes_off_drift_between_blocks() -> None:
     drift = {i: 10.0 ** ((i - 1) // 4) for i in range(1, 13)}
     base = {i: d * float(np.exp(r.normal(0, 0.01))) for i, d in drift.items()}
     new = {i: 0.9 * d * float(np.exp(r.normal(0, 0.01))) for i, d in drift.items()}
-    interleaved = Samples.interleaved(base, new)
-    independent = Samples.independent(np.array([*base.values()]), np.array([*new.values()]))
+    interleaved = RankSamples.interleaved(base, new)
+    independent = RankSamples.independent(np.array([*base.values()]), np.array([*new.values()]))
     assert p_value(interleaved) < 1e-4
     assert p_value(independent) > 0.1
     change = effects.effect(interleaved, 0.95, 999, rng())
@@ -82,21 +82,21 @@ def test_aligned_blocks_do_not_depend_on_their_level() -> None:
     r = rng(9)
     base, new = ({i: float(np.exp(r.normal())) for i in range(1, 9)} for _ in "AB")
     level = {i: 100.0 ** ((i - 1) // 4) for i in base}
-    drifted = Samples.interleaved(
+    drifted = RankSamples.interleaved(
         {i: v * level[i] for i, v in base.items()}, {i: v * level[i] for i, v in new.items()}
     )
-    still = Samples.interleaved(base, new)
+    still = RankSamples.interleaved(base, new)
     assert aligned(drifted) == pytest.approx(aligned(still))
     assert p_value(drifted) == pytest.approx(p_value(still))
 
 
 def test_a_remainder_joins_the_last_block() -> None:
     values = dict.fromkeys(range(1, 11), 1.0)
-    _, counts = np.unique(Samples.interleaved(values, values).block, return_counts=True)
+    _, counts = np.unique(RankSamples.interleaved(values, values).block, return_counts=True)
     assert counts.tolist() == [8, 12]
     # A missing repetition does not shift the blocks of the others.
     holes = {r: 1.0 for r in values if r != 2}
-    _, counts = np.unique(Samples.interleaved(holes, values).block, return_counts=True)
+    _, counts = np.unique(RankSamples.interleaved(holes, values).block, return_counts=True)
     assert counts.tolist() == [7, 12]
 
 
@@ -104,14 +104,14 @@ def test_large_samples_take_the_normal_limit() -> None:
     r = rng(5)
     base, new = np.exp(r.normal(0, 1, EXACT_LIMIT)), np.exp(r.normal(0.3, 1, EXACT_LIMIT))
     theirs = mannwhitneyu(base, new, method="asymptotic").pvalue
-    assert p_value(Samples.independent(base, new)) == pytest.approx(theirs, rel=0.01)
+    assert p_value(RankSamples.independent(base, new)) == pytest.approx(theirs, rel=0.01)
 
 
 @given(st.lists(positive, min_size=3, max_size=12), st.lists(positive, min_size=3, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_sides_can_be_exchanged(base: list[float], new: list[float]) -> None:
     a, b = np.array(base), np.array(new)
-    forth, back = Samples.independent(a, b), Samples.independent(b, a)
+    forth, back = RankSamples.independent(a, b), RankSamples.independent(b, a)
     assert p_value(forth) == pytest.approx(p_value(back), abs=1e-12)
     one, other = (effects.effect(s, 0.95, 999, rng()) for s in (forth, back))
     assert one.ratio == pytest.approx(1 / other.ratio)
@@ -125,9 +125,9 @@ def test_the_fewest_repetitions_are_the_fewest(blocked: bool) -> None:
         assert smallest_p(n, blocked) <= level < smallest_p(n - 1, blocked)
         down, up = np.linspace(1, 2, n), np.linspace(300, 301, n)
         if blocked:
-            samples = Samples.interleaved(dict(enumerate(down, 1)), dict(enumerate(up, 1)))
+            samples = RankSamples.interleaved(dict(enumerate(down, 1)), dict(enumerate(up, 1)))
         else:
-            samples = Samples.independent(down, up)
+            samples = RankSamples.independent(down, up)
         assert p_value(samples) == pytest.approx(smallest_p(n, blocked))
 
 
@@ -136,7 +136,7 @@ def test_interval_covers_the_ratio() -> None:
     tries, hits = 300, 0
     for _ in range(tries):
         base, new = np.exp(r.normal(0, 0.05, 10)), 0.9 * np.exp(r.normal(0, 0.05, 10))
-        change = effects.effect(Samples.independent(base, new), 0.95, 999, r)
+        change = effects.effect(RankSamples.independent(base, new), 0.95, 999, r)
         hits += change.low <= 0.9 <= change.high
     # 95% less four binomial standard deviations.
     assert hits / tries > 0.90
@@ -153,7 +153,9 @@ def test_interval_covers_the_ratio() -> None:
 def test_degenerate_data_have_an_interval(
     base: list[float], new: list[float], low: float, high: float
 ) -> None:
-    change = effects.effect(Samples.independent(np.array(base), np.array(new)), 0.95, 999, rng())
+    change = effects.effect(
+        RankSamples.independent(np.array(base), np.array(new)), 0.95, 999, rng()
+    )
     assert change.low == pytest.approx(low)
     assert change.high <= high + 1e-9
     assert np.isfinite([change.low, change.high]).all()
@@ -164,7 +166,7 @@ def test_the_visible_change_is_the_one_that_is_found() -> None:
     visible = effects.smallest_change(spread, n, level, 0.9)
     found = sum(
         p_value(
-            Samples.independent(
+            RankSamples.independent(
                 np.exp(r.normal(0, spread, n)), (1 - visible) * np.exp(r.normal(0, spread, n))
             )
         )
@@ -205,7 +207,7 @@ def test_peeking_keeps_the_error_rate() -> None:
         base, new = (dict(enumerate(np.exp(r.normal(0, 0.05, 40)), 1)) for _ in "AB")
         ps = [
             p_value(
-                Samples.interleaved(
+                RankSamples.interleaved(
                     {i: base[i] for i in range(1, n + 1)}, {i: new[i] for i in range(1, n + 1)}
                 )
             )

@@ -8,7 +8,7 @@ import pytest
 
 from fscale.analysis.diagnosis import lockprofile
 from fscale.analysis.diagnosis.lockprofile import kind_of
-from fscale.analysis.diagnosis.naming import AddressBook, By, Place, name_lock
+from fscale.analysis.diagnosis.naming import AddressBook, By, LockPlace, name_lock
 from fscale.analysis.diagnosis.rules import _compile, owners, rules, table3
 
 DIRECT, PAGES = 0xFFFF888000000000, 0xFFFFEA0000000000
@@ -55,7 +55,7 @@ def book(cache: int, address: int, slab_frame: int = 1000) -> AddressBook:
 def named(kind: str, stack: str, cache: int | None = None, offset: int = 0) -> tuple[str, By]:
     frames = tuple(stack.split())
     if cache is None:
-        name = name_lock(kind, Place("unknown"), frames, AddressBook({}, {}))
+        name = name_lock(kind, LockPlace("unknown"), frames, AddressBook({}, {}))
     else:
         address = address_in(cache, offset)
         found = book(cache, address)
@@ -245,7 +245,7 @@ def test_a_lock_of_lanefs_is_told_from_others_of_its_callers_by_its_address(
     kind: str, frames: str, member: str, name: str
 ) -> None:
     struct = member.partition(".")[0]
-    place = Place("slab", cache=struct, offset=8, member=member)
+    place = LockPlace("slab", cache=struct, offset=8, member=member)
     found = name_lock(kind, place, tuple(frames.split()), AddressBook({}, {}))
     assert (found.object, found.by) == (name, By.ADDRESS_AND_STACK)
 
@@ -260,9 +260,9 @@ def test_without_an_address_a_writer_of_lanefs_waits_for_the_inode() -> None:
 def test_a_static_lock_is_not_in_a_slab() -> None:
     frames = ("_raw_spin_lock", "d_move", "vfs_rename")
     empty = AddressBook({}, {})
-    static = name_lock("spinlock", Place("static"), frames, empty)
+    static = name_lock("spinlock", LockPlace("static"), frames, empty)
     assert (static.object, static.by) == ("rename_lock", By.ADDRESS_AND_STACK)
-    other = name_lock("spinlock", Place("static", symbol="mount_lock"), frames, empty)
+    other = name_lock("spinlock", LockPlace("static", symbol="mount_lock"), frames, empty)
     assert (other.object, other.by) == ("mount_lock", By.ADDRESS)
     assert named("spinlock", " ".join(frames), 3, 88)[0] != "rename_lock"
 

@@ -10,9 +10,9 @@ import pytest
 from fscale.analysis.diagnosis import cpuprofile, lockprofile, offcpu, perfscript
 from fscale.analysis.diagnosis.cpuprofile import CpuProfile, kind_of_spin, kind_of_word
 from fscale.analysis.diagnosis.lockprofile import Contended
-from fscale.analysis.diagnosis.naming import By, Name, Place
+from fscale.analysis.diagnosis.naming import By, LockPlace, Name
 from fscale.analysis.diagnosis.offcpu import kind_of_sleep
-from fscale.analysis.diagnosis.perfscript import Samples
+from fscale.analysis.diagnosis.perfscript import StackSamples
 
 KERNEL = "ffffffff81001000"
 
@@ -164,10 +164,10 @@ def test_the_profile_says_whose_samples_they_are() -> None:
 def test_idle_time_is_known_from_the_clock_alone(
     event: str, active: int, share: float, of_half: float
 ) -> None:
-    samples = Samples(Counter({("a",): 100}), active_ns=active)
+    samples = StackSamples(Counter({("a",): 100}), active_ns=active)
     found = CpuProfile(event, samples, {}, {}, Counter())
     assert (found.cpu_share, found.share(50)) == (share, of_half)
-    assert CpuProfile(event, Samples(), {}, {}, Counter()).share(50) == 0
+    assert CpuProfile(event, StackSamples(), {}, {}, Counter()).share(50) == 0
 
 
 def test_perf_script_line_by_line() -> None:
@@ -228,7 +228,7 @@ def test_a_window_begins_and_ends_with_the_name() -> None:
     assert events(fork.format(8), named(1, "bench"), named(3, "idle")) == 0
 
 
-def tree(*lines: str) -> Samples:
+def tree(*lines: str) -> StackSamples:
     return perfscript.parse_tree("\n".join(lines), "bench", 100, 2)
 
 
@@ -360,7 +360,7 @@ def test_contention_by_lock() -> None:
         ("down_read", "path_openat"): 30, ("down_write", "path_openat"): 300,
         ("down_write", "do_unlinkat"): 20,
     }  # fmt: skip
-    assert directory.places == {Place("unknown")}
+    assert directory.places == {LockPlace("unknown")}
     assert (rename.name.object, rename.wait_ns, rename.max_ns) == ("rename_lock", 100, 90)
     assert rename.histogram == {32: 1, 64: 1}
     assert (rename.one_in, rename.variance, rename.error, rename.mean_ns) == (1, 0, 0.0, 50.0)

@@ -11,8 +11,8 @@ from fscale.analysis.diagnosis.naming import (
     IMAGE,
     AddressBook,
     By,
+    LockPlace,
     Name,
-    Place,
     _judge,
     _locks_at,
     name_lock,
@@ -109,61 +109,67 @@ LAYOUTS = {
 @pytest.mark.parametrize(
     ("compiled", "place", "by"),
     [
-        (STATIC, Place("static"), By.ADDRESS_AND_STACK),
-        (STATIC, Place("static", symbol="x_lock+0x8"), By.ADDRESS_AND_STACK),
-        (STATIC, Place("static", symbol="z_lock"), None),
-        (STATIC, Place("unknown"), By.STACK),
-        (STATIC, Place("memory"), None),
-        (STATIC, Place("slab", "inode", 8), None),
-        (ANYWHERE, Place("slab", "inode", 8), By.STACK),
-        (MEMBER, Place("memory"), By.STACK),
-        (MEMBER, Place("unknown"), By.STACK),
-        (MEMBER, Place("static"), None),
-        (MEMBER, Place("slab", "inode", 8, "inode.i.lock"), By.ADDRESS_AND_STACK),
-        (MEMBER, Place("slab", "inode", 16, "inode.i.sem"), None),
-        (MEMBER, Place("slab", "kmalloc-64", 8), By.ADDRESS_AND_STACK),
-        (MEMBER, Place("slab", "kmalloc-64", 16), None),
-        (MEMBER, Place("slab", "kmalloc-64", 24), None),
-        (rule(caller=["a"], member="lock"), Place("slab", "kmalloc-64", 8), None),
-        (rule(caller=["a"], member="lock", struct="dir"), Place("slab", "x", 8), None),
-        (rule(caller=["a"], member="lock", struct="dir"), Place("slab", "kmalloc-8", 8), By.STACK),
-        (MEMBER, Place("slab", "file", 8, "file.i.lock"), None),
-        (MEMBER, Place("slab", "inode", 8, "inode.i.unlock"), None),
-        (ANYWHERE, Place("slab", "file", 8, "file.i.lock"), None),
-        (ANYWHERE, Place("static", symbol="a_lock"), None),
-        (STATIC, Place("static", symbol="lock"), None),
-        (STATIC, Place("static", symbol="x_lock of"), By.ADDRESS_AND_STACK),
-        (IN_CACHE, Place("slab", "f_inode_cache", 24), By.STACK),
-        (IN_CACHE, Place("slab", "dentry", 24), None),
-        (IN_CACHE, Place("slab", "kmalloc-64", 24), None),
-        (IN_CACHE, Place("memory"), By.STACK),
-        (BY_CACHE, Place("slab", "f_inode_cache", 24), By.ADDRESS_AND_STACK),
-        (BY_CACHE, Place("slab", "f_inode_cache", 24, "f.lock"), By.ADDRESS_AND_STACK),
-        (BY_CACHE, Place("slab", "dentry", 24), None),
-        (BY_SYMBOL, Place("static", symbol="zones+0x40"), By.ADDRESS_AND_STACK),
-        (BY_SYMBOL, Place("static", symbol="zones_too"), None),
-        (BY_SYMBOL, Place("static"), By.STACK),
-        (OF_TWO, Place("slab", "kmalloc-64", 40), By.ADDRESS_AND_STACK),
-        (OF_TWO, Place("slab", "kmalloc-64", 16), None),
-        (OF_TWO, Place("slab", "file", 40, "file.f.lock"), By.ADDRESS_AND_STACK),
-        (PART, Place("slab", "kmalloc-64", 8), By.ADDRESS_AND_STACK),
-        (PART, Place("slab", "kmalloc-64", 8 + 16), By.ADDRESS_AND_STACK),
-        (PART, Place("slab", "kmalloc-64", 8 + 4), None),
-        (PART, Place("slab", "kmalloc-64", 4), None),
+        (STATIC, LockPlace("static"), By.ADDRESS_AND_STACK),
+        (STATIC, LockPlace("static", symbol="x_lock+0x8"), By.ADDRESS_AND_STACK),
+        (STATIC, LockPlace("static", symbol="z_lock"), None),
+        (STATIC, LockPlace("unknown"), By.STACK),
+        (STATIC, LockPlace("memory"), None),
+        (STATIC, LockPlace("slab", "inode", 8), None),
+        (ANYWHERE, LockPlace("slab", "inode", 8), By.STACK),
+        (MEMBER, LockPlace("memory"), By.STACK),
+        (MEMBER, LockPlace("unknown"), By.STACK),
+        (MEMBER, LockPlace("static"), None),
+        (MEMBER, LockPlace("slab", "inode", 8, "inode.i.lock"), By.ADDRESS_AND_STACK),
+        (MEMBER, LockPlace("slab", "inode", 16, "inode.i.sem"), None),
+        (MEMBER, LockPlace("slab", "kmalloc-64", 8), By.ADDRESS_AND_STACK),
+        (MEMBER, LockPlace("slab", "kmalloc-64", 16), None),
+        (MEMBER, LockPlace("slab", "kmalloc-64", 24), None),
+        (rule(caller=["a"], member="lock"), LockPlace("slab", "kmalloc-64", 8), None),
+        (rule(caller=["a"], member="lock", struct="dir"), LockPlace("slab", "x", 8), None),
+        (
+            rule(caller=["a"], member="lock", struct="dir"),
+            LockPlace("slab", "kmalloc-8", 8),
+            By.STACK,
+        ),
+        (MEMBER, LockPlace("slab", "file", 8, "file.i.lock"), None),
+        (MEMBER, LockPlace("slab", "inode", 8, "inode.i.unlock"), None),
+        (ANYWHERE, LockPlace("slab", "file", 8, "file.i.lock"), None),
+        (ANYWHERE, LockPlace("static", symbol="a_lock"), None),
+        (STATIC, LockPlace("static", symbol="lock"), None),
+        (STATIC, LockPlace("static", symbol="x_lock of"), By.ADDRESS_AND_STACK),
+        (IN_CACHE, LockPlace("slab", "f_inode_cache", 24), By.STACK),
+        (IN_CACHE, LockPlace("slab", "dentry", 24), None),
+        (IN_CACHE, LockPlace("slab", "kmalloc-64", 24), None),
+        (IN_CACHE, LockPlace("memory"), By.STACK),
+        (BY_CACHE, LockPlace("slab", "f_inode_cache", 24), By.ADDRESS_AND_STACK),
+        (BY_CACHE, LockPlace("slab", "f_inode_cache", 24, "f.lock"), By.ADDRESS_AND_STACK),
+        (BY_CACHE, LockPlace("slab", "dentry", 24), None),
+        (BY_SYMBOL, LockPlace("static", symbol="zones+0x40"), By.ADDRESS_AND_STACK),
+        (BY_SYMBOL, LockPlace("static", symbol="zones_too"), None),
+        (BY_SYMBOL, LockPlace("static"), By.STACK),
+        (OF_TWO, LockPlace("slab", "kmalloc-64", 40), By.ADDRESS_AND_STACK),
+        (OF_TWO, LockPlace("slab", "kmalloc-64", 16), None),
+        (OF_TWO, LockPlace("slab", "file", 40, "file.f.lock"), By.ADDRESS_AND_STACK),
+        (PART, LockPlace("slab", "kmalloc-64", 8), By.ADDRESS_AND_STACK),
+        (PART, LockPlace("slab", "kmalloc-64", 8 + 16), By.ADDRESS_AND_STACK),
+        (PART, LockPlace("slab", "kmalloc-64", 8 + 4), None),
+        (PART, LockPlace("slab", "kmalloc-64", 4), None),
     ],
 )
-def test_what_a_rule_rests_on_at_a_place(compiled: Compiled, place: Place, by: By | None) -> None:
+def test_what_a_rule_rests_on_at_a_place(
+    compiled: Compiled, place: LockPlace, by: By | None
+) -> None:
     assert _judge(compiled, place, AddressBook(LAYOUTS, {})) is by
 
 
 def test_the_locks_at_an_offset() -> None:
     book = AddressBook(LAYOUTS, {})
-    assert _locks_at(MEMBER.rule, Place("slab", "a", 8, "inode.c"), book) == ["inode.c"]
-    assert _locks_at(MEMBER.rule, Place("slab", "a", 8, "b.c"), book) == []
-    assert _locks_at(MEMBER.rule, Place("slab", "a", 8), book) == ["i.lock"]
-    assert _locks_at(MEMBER.rule, Place("slab", "a", 9), book) == []
-    assert _locks_at(MEMBER.rule, Place("slab", "a"), book) is None
-    assert _locks_at(ANYWHERE.rule, Place("slab", "a", 8), book) is None
+    assert _locks_at(MEMBER.rule, LockPlace("slab", "a", 8, "inode.c"), book) == ["inode.c"]
+    assert _locks_at(MEMBER.rule, LockPlace("slab", "a", 8, "b.c"), book) == []
+    assert _locks_at(MEMBER.rule, LockPlace("slab", "a", 8), book) == ["i.lock"]
+    assert _locks_at(MEMBER.rule, LockPlace("slab", "a", 9), book) == []
+    assert _locks_at(MEMBER.rule, LockPlace("slab", "a"), book) is None
+    assert _locks_at(ANYWHERE.rule, LockPlace("slab", "a", 8), book) is None
 
 
 PAGES, DIRECT = 0xFFFFEA0000000000, 0xFFFF888000000000
@@ -189,30 +195,30 @@ def book(**maps: Any) -> AddressBook:
 @pytest.mark.parametrize(
     ("maps", "place"),
     [
-        ({}, Place("slab", "inode_cache", 8, "inode.i.lock")),
-        ({"cache_name": {"-7": "inode"}}, Place("slab", "inode", 8, "inode.i.lock")),
-        ({"cache_name": {"-7": "other"}}, Place("slab", "other", 8)),
-        ({"cache_size": {"-7": 1 << 20}}, Place("slab", "inode_cache", 584)),
-        ({"cache_size": {"-7": 1}}, Place("slab", "inode_cache", 0)),
-        ({"cache_size": {"-7": 0}}, Place("unknown")),
-        ({"cache_size": {}}, Place("unknown")),
-        ({"cache_name": {"-7": 7}}, Place("unknown")),
-        ({"cache": {}}, Place("static", symbol="x_lock")),
-        ({"page": {}}, Place("unknown")),
-        ({"page": {"damaged": 1}}, Place("unknown")),
+        ({}, LockPlace("slab", "inode_cache", 8, "inode.i.lock")),
+        ({"cache_name": {"-7": "inode"}}, LockPlace("slab", "inode", 8, "inode.i.lock")),
+        ({"cache_name": {"-7": "other"}}, LockPlace("slab", "other", 8)),
+        ({"cache_size": {"-7": 1 << 20}}, LockPlace("slab", "inode_cache", 584)),
+        ({"cache_size": {"-7": 1}}, LockPlace("slab", "inode_cache", 0)),
+        ({"cache_size": {"-7": 0}}, LockPlace("unknown")),
+        ({"cache_size": {}}, LockPlace("unknown")),
+        ({"cache_name": {"-7": 7}}, LockPlace("unknown")),
+        ({"cache": {}}, LockPlace("static", symbol="x_lock")),
+        ({"page": {}}, LockPlace("unknown")),
+        ({"page": {"damaged": 1}}, LockPlace("unknown")),
         ({"page": {"damaged": 1, str(LOCK): PAGES + 5 * 64}},
-         Place("slab", "inode_cache", 8, "inode.i.lock")),
+         LockPlace("slab", "inode_cache", 8, "inode.i.lock")),
     ],
 )  # fmt: skip
-def test_the_place_of_an_address(maps: dict[str, Any], place: Place) -> None:
+def test_the_place_of_an_address(maps: dict[str, Any], place: LockPlace) -> None:
     assert book(**maps).place(LOCK) == place
 
 
 def test_the_kernels_image_and_what_is_not_known() -> None:
-    assert book().place(IMAGE) == Place("static", symbol="rename_lock")
-    assert book().place(IMAGE - 1) == Place("unknown")
+    assert book().place(IMAGE) == LockPlace("static", symbol="rename_lock")
+    assert book().place(IMAGE - 1) == LockPlace("unknown")
     bare = AddressBook({"memory": None}, {"@page": {str(LOCK): PAGES}, "@cache": {str(LOCK): 7}})
-    assert bare.place(LOCK) == Place("unknown")
+    assert bare.place(LOCK) == LockPlace("unknown")
     assert (bare.knows("inode"), book().knows("inode")) == (False, True)
     assert book().paths("inode", 16) == ["i.sem"]
     assert book().paths("inode", 9) == book().paths("file", 8) == []
@@ -237,7 +243,7 @@ def test_a_static_lock_is_in_the_image_wherever_that_is(architecture: str) -> No
     maps = {"@page": {str(address): 64 for address in (lock, heap, end)}}
     memory = {"memory": MEMORY, "image": [start, end]}
     named = AddressBook(memory | {"symbols": {f"{lock:#x}": "rename_lock"}}, maps)
-    assert named.place(lock) == Place("static", symbol="rename_lock")
+    assert named.place(lock) == LockPlace("static", symbol="rename_lock")
     assert named.place(heap).kind == "memory"
     frames = ("_raw_spin_lock+0x8", "d_move+0x10", "vfs_rename+0x20")
     found = name_lock("spinlock", named.place(lock), frames, named)
@@ -248,7 +254,7 @@ def test_a_static_lock_is_in_the_image_wherever_that_is(architecture: str) -> No
     assert [without.place(a).kind for a in (start, end - 1, end)] == ["static", "static", "memory"]
     # Profiles of before do not say where the image was, but list the symbols of static locks alone.
     old = AddressBook({"memory": MEMORY, "symbols": {f"{lock:#x}": "rename_lock"}}, maps)
-    assert old.place(lock) == Place("static", symbol="rename_lock")
+    assert old.place(lock) == LockPlace("static", symbol="rename_lock")
     assert old.place(heap).kind == "memory"
 
 
@@ -256,7 +262,7 @@ def test_a_lock_in_a_modules_data_is_static() -> None:
     lock = 0xFFFF80007A1B2C00
     profile = {"memory": MEMORY, "image": IMAGES["arm64"][:2], "symbols": {hex(lock): "m"}}
     place = AddressBook(profile, {"@page": {str(lock): 64}}).place(lock)
-    assert place == Place("static", symbol="m")
+    assert place == LockPlace("static", symbol="m")
 
 
 def test_of_several_members_at_an_offset_the_innermost_is_named() -> None:
@@ -275,25 +281,25 @@ EMPTY = AddressBook({}, {})
 @pytest.mark.parametrize(
     ("frames", "place", "name"),
     [
-        ("f", Place("slab", "c", 8, "s.i.lock"), Name("s->i.lock", None, By.ADDRESS)),
-        ("f", Place("static", symbol="g"), Name("g", None, By.ADDRESS)),
-        ("f g", Place("unknown"), Name("f", None, By.NOTHING)),
-        ("", Place("unknown"), Name("?", None, By.NOTHING)),
+        ("f", LockPlace("slab", "c", 8, "s.i.lock"), Name("s->i.lock", None, By.ADDRESS)),
+        ("f", LockPlace("static", symbol="g"), Name("g", None, By.ADDRESS)),
+        ("f g", LockPlace("unknown"), Name("f", None, By.NOTHING)),
+        ("", LockPlace("unknown"), Name("?", None, By.NOTHING)),
         # The lock is taken by the interrupt's handler, not by the thread below it.
-        ("h asm_sysvec_x g", Place("unknown"), Name("h", None, By.NOTHING)),
-        ("asm_sysvec_x g", Place("unknown"), Name("asm_sysvec_x", None, By.NOTHING)),
+        ("h asm_sysvec_x g", LockPlace("unknown"), Name("h", None, By.NOTHING)),
+        ("asm_sysvec_x g", LockPlace("unknown"), Name("asm_sysvec_x", None, By.NOTHING)),
     ],
 )
-def test_names_without_a_rule(frames: str, place: Place, name: Name) -> None:
+def test_names_without_a_rule(frames: str, place: LockPlace, name: Name) -> None:
     assert name_lock("spinlock", place, ("_raw_spin_lock", *frames.split()), EMPTY) == name
 
 
 def test_a_rule_is_for_its_kinds_of_lock() -> None:
     rename = ("_raw_spin_lock", "d_move", "vfs_rename")
-    assert name_lock("spinlock", Place("unknown"), rename, EMPTY).object == "rename_lock"
-    assert name_lock("mutex", Place("unknown"), rename, EMPTY).object == "d_move"
+    assert name_lock("spinlock", LockPlace("unknown"), rename, EMPTY).object == "rename_lock"
+    assert name_lock("mutex", LockPlace("unknown"), rename, EMPTY).object == "d_move"
     create = ("down_write", "path_openat", "do_filp_open")
-    found = name_lock("rwsem write", Place("unknown"), create, EMPTY)
+    found = name_lock("rwsem write", LockPlace("unknown"), create, EMPTY)
     assert (found.object, found.by) == ("inode->i_rwsem of the shared directory", By.STACK)
     assert found.rule is not None
     assert found.scope == found.rule.scope
@@ -335,14 +341,14 @@ DENTRY = {"memory": MEMORY, "layouts": {"dentry": [[88, "d_lockref.lock", "spinl
 @pytest.mark.parametrize(
     ("kernel", "place", "expected"),
     [
-        ("6.18.44", Place("unknown"), By.STACK),
-        ("6.19.0-rc3", Place("unknown"), By.NOTHING),
-        ("7.0.0", Place("memory"), By.NOTHING),
-        ("5.19.0", Place("unknown"), By.NOTHING),
-        ("7.0.0", Place("slab", "dentry", 88, "dentry.d_lockref.lock"), By.ADDRESS_AND_STACK),
+        ("6.18.44", LockPlace("unknown"), By.STACK),
+        ("6.19.0-rc3", LockPlace("unknown"), By.NOTHING),
+        ("7.0.0", LockPlace("memory"), By.NOTHING),
+        ("5.19.0", LockPlace("unknown"), By.NOTHING),
+        ("7.0.0", LockPlace("slab", "dentry", 88, "dentry.d_lockref.lock"), By.ADDRESS_AND_STACK),
     ],
 )
-def test_an_address_names_on_any_kernel(kernel: str, place: Place, expected: By) -> None:
+def test_an_address_names_on_any_kernel(kernel: str, place: LockPlace, expected: By) -> None:
     frames = ("_raw_spin_lock", "lockref_put_return", "dput", "path_put")
     found = name_lock("spinlock", place, frames, AddressBook(DENTRY | {"kernel": kernel}, {}))
     assert found.by is expected
@@ -381,13 +387,15 @@ def test_a_lockref_is_a_dentrys_where_a_dentrys_function_takes_it(
     frames: str, dentry: bool
 ) -> None:
     stack = tuple(frames.split())
-    for place in (Place("unknown"), Place("memory")):
+    for place in (LockPlace("unknown"), LockPlace("memory")):
         found = name_lock("spinlock", place, ("_raw_spin_lock", *stack), EMPTY)
         assert (found.rule is not None) is dentry
     if stack[0].startswith("lockref_"):
         assert (match(rules().counters, stack, {}) is not None) is dentry
     for cache, is_one in (("gfs2_glock", False), ("kmalloc-512", False), ("dentry", True)):
-        found = name_lock("spinlock", Place("slab", cache, 88), ("_raw_spin_lock", *stack), EMPTY)
+        found = name_lock(
+            "spinlock", LockPlace("slab", cache, 88), ("_raw_spin_lock", *stack), EMPTY
+        )
         assert (found.rule is not None) is (is_one and (dentry or stack[0] != "fast_dput"))
 
 
@@ -414,7 +422,7 @@ def test_a_lockref_is_a_dentrys_where_a_dentrys_function_takes_it(
     ],
 )  # fmt: skip
 def test_a_helper_of_many_names_nothing_by_itself(kind: str, frames: str, name: str | None) -> None:
-    found = name_lock(kind, Place("unknown"), ("_raw_spin_lock", *frames.split()), EMPTY)
+    found = name_lock(kind, LockPlace("unknown"), ("_raw_spin_lock", *frames.split()), EMPTY)
     assert (found.object if found.rule else None) == name
 
 
@@ -447,21 +455,21 @@ OF_SUPERBLOCK, OF_INODE = "SELinux: isec_lock of the superblock", "SELinux: isec
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (Place("slab", "kmalloc-96", 64), OF_SUPERBLOCK),
+        (LockPlace("slab", "kmalloc-96", 64), OF_SUPERBLOCK),
         # Another module's part of the object comes first.
-        (Place("slab", "kmalloc-96", 72), OF_SUPERBLOCK),
-        (Place("slab", "kmalloc-96", 36), None),
-        (Place("slab", "kmalloc-96", 16), None),
-        (Place("slab", "dentry", 64), None),
-        (Place("slab", "lsm_inode_cache", 36), OF_INODE),
-        (Place("slab", "lsm_inode_cache", 52), OF_INODE),
-        (Place("slab", "lsm_inode_cache", 64), None),
+        (LockPlace("slab", "kmalloc-96", 72), OF_SUPERBLOCK),
+        (LockPlace("slab", "kmalloc-96", 36), None),
+        (LockPlace("slab", "kmalloc-96", 16), None),
+        (LockPlace("slab", "dentry", 64), None),
+        (LockPlace("slab", "lsm_inode_cache", 36), OF_INODE),
+        (LockPlace("slab", "lsm_inode_cache", 52), OF_INODE),
+        (LockPlace("slab", "lsm_inode_cache", 64), None),
         # Both are taken by the same function.
-        (Place("unknown"), None),
+        (LockPlace("unknown"), None),
     ],
 )
 def test_the_two_locks_of_selinux_are_told_apart_by_their_objects(
-    place: Place, name: str | None
+    place: LockPlace, name: str | None
 ) -> None:
     frames = ("_raw_spin_lock", "inode_doinit_with_dentry", "security_d_instantiate", "d_add")
     found = name_lock("spinlock", place, frames, AddressBook(SELINUX, {}))
@@ -494,8 +502,8 @@ def test_no_rule_names_an_object_of_another_cache() -> None:
                 frames = (literal(caller), *below)
                 kind = asked.kind[0] if asked.kind else "spinlock"
                 for place in (
-                    Place("slab", "decoy", 48), Place("slab", "decoy", 48, "decoy.owner"),
-                    Place("static", symbol="decoy"),
+                    LockPlace("slab", "decoy", 48), LockPlace("slab", "decoy", 48, "decoy.owner"),
+                    LockPlace("static", symbol="decoy"),
                 ):  # fmt: skip
                     found = name_lock(kind, place, frames, book)
                     assert found.rule is None, (frames, place, found)
@@ -503,7 +511,7 @@ def test_no_rule_names_an_object_of_another_cache() -> None:
                 if known and not (
                     asked.cache and compiled.cache and compiled.cache.fullmatch("kmalloc-64")
                 ):
-                    found = name_lock(kind, Place("slab", "kmalloc-64", 48), frames, book)
+                    found = name_lock(kind, LockPlace("slab", "kmalloc-64", 48), frames, book)
                     assert found.rule is None or "lanefs" in found.object, (frames, found)
             assert compiled.fits(frames, owners({})), frames
     assert tried > 1000

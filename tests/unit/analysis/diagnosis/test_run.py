@@ -12,10 +12,10 @@ from fscale.analysis.curves import Curve
 from fscale.analysis.diagnosis.naming import By, Name
 from fscale.analysis.diagnosis.rules import rules
 from fscale.analysis.diagnosis.run import (
+    BottleneckRow,
     Cost,
     Diagnosed,
     Diagnosis,
-    Row,
     _law,
     costs,
     diagnose,
@@ -23,7 +23,7 @@ from fscale.analysis.diagnosis.run import (
     table,
 )
 from fscale.analysis.diagnosis.triage import LOCK, Suspect, Triage
-from fscale.analysis.diagnosis.verdict import Judgement, Shape
+from fscale.analysis.diagnosis.verdict import CurveVerdict, Shape
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
@@ -171,7 +171,7 @@ def diagnosed(
 ) -> Diagnosed:
     found = Triage(key(cores, workload=workload, filesystem=filesystem), [], {}, {})
     suspect = Suspect(cause, LOCK, "mutex", blocked=share) if cause else None
-    judgement = Judgement(Shape.UNKNOWN, cores, None, None, suspect, None, "")
+    judgement = CurveVerdict(Shape.UNKNOWN, cores, None, None, suspect, None, "")
     return Diagnosed(found, None, judgement, [])
 
 
@@ -188,11 +188,11 @@ def test_the_table_has_each_object_of_each_file_system_once(tmp_path: Path) -> N
     assert [(r.filesystem, r.object) for r in found] == [
         ("xfs", "somebody"), ("ext4", "somebody"), ("ext4", "rename_lock"), ("btrfs", "somebody"),
     ]  # fmt: skip
-    assert found[2] == Row(
+    assert found[2] == BottleneckRow(
         "ext4", "Rename lock", "rename_lock", "System", ["MWRL: pread(fd, b, 4K, 0)", "odd"],
         "odd at 8 cores: 50.0% of the cores' time; named by address and stack", "rename-lock",
     )  # fmt: skip
-    assert found[0] == Row(
+    assert found[0] == BottleneckRow(
         "xfs", "lock", "somebody", "not known", ["odd"],
         "odd at 4 cores: 10.0% of the cores' time; named by stack", None,
     )  # fmt: skip

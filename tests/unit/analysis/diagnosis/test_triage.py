@@ -12,9 +12,9 @@ import pytest
 from fscale.analysis.diagnosis import lockprofile
 from fscale.analysis.diagnosis.cpuprofile import CpuProfile, Spot
 from fscale.analysis.diagnosis.lockprofile import Contended, LockProfile
-from fscale.analysis.diagnosis.naming import By, Name, resting_on
+from fscale.analysis.diagnosis.naming import By, Name, main_evidence
 from fscale.analysis.diagnosis.offcpu import OffCpuProfile, Wait
-from fscale.analysis.diagnosis.perfscript import Samples
+from fscale.analysis.diagnosis.perfscript import StackSamples
 from fscale.analysis.diagnosis.triage import (
     COUNTER,
     LOCK,
@@ -254,7 +254,7 @@ def lock_profile(*found: Contended, active: int = 1000) -> LockProfile:
 
 def cpu_profile(spinning: list[Spot], atomics: list[Spot] | None = None) -> CpuProfile:
     """Of 2000 ns, in which the workers were idle for the half."""
-    samples = Samples(workers=Counter({STACK: 1000}), active_ns=2000)
+    samples = StackSamples(workers=Counter({STACK: 1000}), active_ns=2000)
     spots, words = ({s.name.object: s for s in own} for own in (spinning, atomics or []))
     return CpuProfile("cpu-clock", samples, spots, words, Counter())
 
@@ -373,7 +373,7 @@ def test_a_name_rests_on_what_most_of_its_time_rests_on(
     waited: int, by_stack: int, spun: int, addressed: float, by: By
 ) -> None:
     evidence = Counter({By.ADDRESS_AND_STACK: waited - by_stack, By.STACK: by_stack})
-    name = Name("i_rwsem", "Directory", resting_on(evidence))
+    name = Name("i_rwsem", "Directory", main_evidence(evidence))
     lock = Contended(name, {"rwsem write"}, {1}, wait_ns=waited, evidence=evidence)
     # Of 2000 ns, as of those of the on-CPU profile.
     cpu = cpu_profile([Spot(MUTEX, "rwsem write", spun, Counter())])

@@ -15,7 +15,7 @@ from kcidb_io.schema import V5_0, V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tap.parser import Parser
 
-from fscale.analysis.formats import FORMATS
+from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.reader import load
 from fscale.commands.export import Format
 from fscale.model.bench import CpuTimes

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fscale.analysis.compare.definition import meaning
-from fscale.analysis.formats import FORMATS
 from fscale.analysis.formats.fxmark import read
+from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.paper.table2 import table2
 from fscale.analysis.reader import load
 from fscale.analysis.report import build

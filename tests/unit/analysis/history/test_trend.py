@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.analysis.history import index
-from fscale.analysis.history.trend import Value, steps
+from fscale.analysis.history.trend import TrendValue, steps
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from tests.support.synthetic import grid, machine, write_run
@@ -126,11 +126,13 @@ def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
     assert "broken" in problems[0]
 
 
-def value(number: int, median: float) -> Value:
-    return Value("", f"run-{number}", str(number), None, "6.1", "", median, median, median, 3, 0)
+def value(number: int, median: float) -> TrendValue:
+    return TrendValue(
+        "", f"run-{number}", str(number), None, "6.1", "", median, median, median, 3, 0
+    )
 
 
-def values(levels: list[float], noise: float, seed: int) -> list[Value]:
+def values(levels: list[float], noise: float, seed: int) -> list[TrendValue]:
     rng = np.random.default_rng(seed)
     return [value(i, level * float(np.exp(rng.normal(0, noise)))) for i, level in enumerate(levels)]
 

@@ -13,8 +13,8 @@ import pytest
 from fscale.analysis.diagnosis import flame
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, interactive, repeat
+from fscale.analysis.report.layout import content_security_policy
 from fscale.analysis.report.members import Member
-from fscale.analysis.report.policy import policy
 from fscale.analysis.report.section import Report
 from tests.support.command_lines import refusal
 from tests.support.hostile import good
@@ -142,7 +142,7 @@ def test_no_text_of_a_run_ends_the_script_that_holds_it(tmp_path: Path) -> None:
 
 def test_the_policy_names_every_script_and_no_eval() -> None:
     # echo -n 'a' | openssl dgst -sha256 -binary | base64
-    said = policy("", ["a"])
+    said = content_security_policy("", ["a"])
     assert "script-src 'sha256-ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs=';" in said
     assert "unsafe-eval" not in said
     assert said.startswith("default-src 'none';")

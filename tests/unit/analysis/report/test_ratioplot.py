@@ -10,8 +10,9 @@ import pytest
 
 from fscale.analysis.compare import ratios as drawing
 from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
-from fscale.analysis.compare.settings import Comparison, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
 from fscale.analysis.report.ratioplot import REACH, reach
 from fscale.model.results import Cell
@@ -52,7 +53,7 @@ def test_a_pair_is_a_dot_and_its_blocks_are_ticks(tmp_path: Path) -> None:
     assert len(row.ticks) == 6 * len(CHANGES)
     assert min(row.ticks) == pytest.approx(0.88, rel=1e-4)
     assert row.margins == pytest.approx((0.98, 1 / 0.98))
-    assert row.said == "-10.0% slower"
+    assert row.remark == "-10.0% slower"
     assert row.label.startswith("DRBL, ext4 on ram, buffered, 1 core: -10.0% [")
 
 

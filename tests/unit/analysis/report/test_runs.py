@@ -12,15 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.settings import THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, build_several, interactive
 from fscale.analysis.report.labels import DEFAULT, MOST, labels
 from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.report.members import MAX_RUNS, NamedRun, open_members
 from fscale.analysis.report.section import Report
-from fscale.analysis.report.sidebyside import Row, rows
+from fscale.analysis.report.sidebyside import SubjectRow, rows
 from fscale.cli import app
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey, KernelBuild
@@ -269,7 +270,7 @@ def test_machines_of_other_sockets_share_no_mark(tmp_path: Path) -> None:
     assert layouts((2, 2), (1, 4)) is None
 
 
-def table(*paths: Path, allow: tuple[str, ...] = ()) -> list[Row]:
+def table(*paths: Path, allow: tuple[str, ...] = ()) -> list[SubjectRow]:
     return rows(report(*paths, allow=allow))
 
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from fscale.analysis.curves import BACKGROUND, Curve, Page, arrange
 from fscale.analysis.diagnosis.run import Law, _law
 from fscale.analysis.diagnosis.verdict import Shape, shape_of
-from fscale.analysis.export import rows, write
-from fscale.analysis.findings import Verdict, findings, judge
+from fscale.analysis.findings import Scaling, findings, judge
 from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit, share_of_linear
+from fscale.analysis.point_table import rows, write
 from fscale.analysis.report.render import interval, microseconds, rate, span, times
 from fscale.analysis.style import MARKERS, SERIES, lines, speedup_colours
 from fscale.analysis.summary import Point, Ratio, Spread, summarise
@@ -167,7 +167,7 @@ def test_linear_is_by_physical_cores() -> None:
     assert curve.linear == 8
     assert share_of_linear(curve) == 1
     assert curve.top_speedup is not None
-    assert judge(curve.top_speedup, curve.linear, curve.most) is Verdict.SCALES
+    assert judge(curve.top_speedup, curve.linear, curve.most) is Scaling.SCALES
     assert shape_of(curve) == (Shape.SCALES, None, 1)
 
 
@@ -177,8 +177,8 @@ def test_a_writer_beside_the_readers_takes_a_physical_core() -> None:
 
 
 def test_hardware_threads_may_gain_over_the_cores_but_not_over_themselves() -> None:
-    assert judge(Ratio(10, 9.9, 10.1), linear=8, most=16) is Verdict.SCALES
-    assert judge(Ratio(19, 18, 20), linear=8, most=16) is Verdict.SUPERLINEAR
+    assert judge(Ratio(10, 9.9, 10.1), linear=8, most=16) is Scaling.SCALES
+    assert judge(Ratio(19, 18, 20), linear=8, most=16) is Scaling.SUPERLINEAR
 
 
 def test_the_scaling_law_is_fitted_to_physical_cores() -> None:
@@ -243,25 +243,25 @@ def test_slower_cores_are_marked_and_linear_does_not_count_them() -> None:
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
     [
-        (Ratio(1.9, 1.8, 2.0), Verdict.SCALES),
-        (Ratio(1.6, 1.5, 1.7), Verdict.SCALES),
-        (Ratio(1.59, 1.5, 1.7), Verdict.PARTLY),
-        (Ratio(2.29, 2.2, 2.3), Verdict.SCALES),
-        (Ratio(2.31, 2.2, 2.4), Verdict.SUPERLINEAR),
-        (Ratio(1.9, 0.9, 2.5), Verdict.FLAT),
-        (Ratio(1.04, 1.03, 1.05), Verdict.FLAT),
-        (Ratio(0.8, 0.7, 0.9), Verdict.FALLS),
-        (Ratio(0.8, 0.7, 1.1), Verdict.FLAT),
+        (Ratio(1.9, 1.8, 2.0), Scaling.SCALES),
+        (Ratio(1.6, 1.5, 1.7), Scaling.SCALES),
+        (Ratio(1.59, 1.5, 1.7), Scaling.PARTLY),
+        (Ratio(2.29, 2.2, 2.3), Scaling.SCALES),
+        (Ratio(2.31, 2.2, 2.4), Scaling.SUPERLINEAR),
+        (Ratio(1.9, 0.9, 2.5), Scaling.FLAT),
+        (Ratio(1.04, 1.03, 1.05), Scaling.FLAT),
+        (Ratio(0.8, 0.7, 0.9), Scaling.FALLS),
+        (Ratio(0.8, 0.7, 1.1), Scaling.FLAT),
     ],
 )
-def test_verdicts_at_two_cores(ratio: Ratio, verdict: Verdict) -> None:
+def test_verdicts_at_two_cores(ratio: Ratio, verdict: Scaling) -> None:
     assert judge(ratio, linear=2, most=2) is verdict
 
 
 def test_findings_cover_every_curve_with_a_speedup() -> None:
     scored = cells([100]) + cells([195], cores=2) + cells([50], filesystem="tmpfs")
     (found,) = findings(page(scored, "DRBL"))
-    assert (found.curve.filesystem, found.verdict) == ("ext4", Verdict.SCALES)
+    assert (found.curve.filesystem, found.verdict) == ("ext4", Scaling.SCALES)
     assert not found.disturbed
     scored[0] = scored[0].model_copy(update={"disturbed": "others used 1 CPU"})
     assert findings(page(scored, "DRBL"))[0].disturbed

@@ -5,7 +5,7 @@ import textwrap
 from itertools import groupby
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.settings import WORSE, Comparison, Judgement, RunRef
+from fscale.analysis.compare.model import WORSE, Comparison, Judgement, RunRef
 
 WIDTH = 72
 METHODS = {
@@ -68,7 +68,7 @@ def _opening(comparison: Comparison) -> str:
     worst = max(worse, key=lambda j: abs(j.ratio - 1) if j.ratio is not None else 0)
     return (
         f"fscale noticed a {wording.change(worst.ratio)} regression of {worst.metric} in "
-        f"{wording.what(worst)} ({wording.headline(comparison)})."
+        f"{wording.subject_text(worst)} ({wording.headline(comparison)})."
     )
 
 
@@ -106,9 +106,9 @@ def _table(judgements: list[Judgement]) -> list[str]:
         f"{'%stddev':>17}  {'%change':>8} {'%stddev':>17}",
         f"{chr(92):>17}  {'|':>8} {chr(92):>17}",
     ]
-    for name, own in groupby(judgements, key=wording.what):
+    for name, group in groupby(judgements, key=wording.subject_text):
         lines += _wrap(name, indent="  ")
-        for j in own:
+        for j in group:
             lines += [
                 f"{wording.figure(j.metric, j.base.median):>10} {wording.spread(j.base):>6}  "
                 f"{wording.change(j.ratio):>8} {wording.figure(j.metric, j.new.median):>10} "
@@ -119,14 +119,15 @@ def _table(judgements: list[Judgement]) -> list[str]:
 
 
 def _undecided(judgement: Judgement) -> list[str]:
+    subject, change = wording.subject_text(judgement), wording.change(judgement.ratio)
     text = (
-        f"  {wording.what(judgement)}, {judgement.metric}: {wording.change(judgement.ratio)} "
-        f"{wording.interval(judgement)}: {wording.remark(judgement)}"
+        f"  {subject}, {judgement.metric}: {change} {wording.interval(judgement)}: "
+        f"{wording.remark(judgement)}"
     )
     return _wrap(text, indent="    ")
 
 
 def _method(comparison: Comparison) -> str:
     ways = {wording.method(j) for j in comparison.judgements}
-    said = [words for way, words in METHODS.items() if way in ways]
-    return " ".join([*said, f"Judged by: {wording.rule(comparison)}."])
+    sentences = [words for way, words in METHODS.items() if way in ways]
+    return " ".join([*sentences, f"Judged by: {wording.rule(comparison)}."])

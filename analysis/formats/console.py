@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.settings import WORSE, Comparison, Judgement
+from fscale.analysis.compare.model import WORSE, Comparison, Judgement
 
 HEALTH_COLOURS = {"broken": "bold red", "lost": "bold red", "mended": "green"}
 COLOURS = {
@@ -55,7 +55,7 @@ def _row(judgement: Judgement) -> list[str]:
     ]
     return [
         judgement.verdict,
-        wording.what(judgement),
+        wording.subject_text(judgement),
         judgement.metric,
         *values,
         wording.change(judgement.ratio),

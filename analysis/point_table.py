@@ -7,12 +7,12 @@ import json
 import re
 from typing import Any
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES
 from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.metrics import FAIRNESS, LATENCIES
 from fscale.analysis.summary import CPU_STATES, Point
 from fscale.model.files import Folder
 
-Row = dict[str, Any]
+PointRow = dict[str, Any]
 
 
 def plain(metric: str) -> str:
@@ -27,7 +27,7 @@ FAIRNESS_COLUMNS: dict[str, str] = {metric: plain(metric) for metric in FAIRNESS
 """metric -> column"""
 
 
-def rows(pages: list[Page]) -> list[Row]:
+def rows(pages: list[Page]) -> list[PointRow]:
     """One row per point, in the report's order; all rows have the same keys, None if unknown.
 
     A point on several pages has one row. If there are several runs, `run` is the label.
@@ -42,7 +42,7 @@ def rows(pages: list[Page]) -> list[Row]:
     return list(unique.values())
 
 
-def _row(panel: Panel, curve: Curve, point: Point) -> Row:
+def _row(panel: Panel, curve: Curve, point: Point) -> PointRow:
     speedup = curve.speedup(point)
     cpu = point.cpu
     per_cpu = point.ops_per_cpu_second
@@ -83,7 +83,7 @@ def _median(point: Point, metric: str) -> float | None:
     return found[0] if found else None
 
 
-def write(table: list[Row], folder: Folder) -> None:
+def write(table: list[PointRow], folder: Folder) -> None:
     """Write `table` to figures.csv and figures.json in `folder`."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["workload"])

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fscale.analysis.compare.ranktest import Samples
-from fscale.analysis.compare.settings import COUNT, LATENCIES, Subject
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.ranktest import RankSamples
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import COUNT, LATENCIES
 
 
 @dataclass(frozen=True)
-class Measured:
+class Observations:
     """One side of a test: repetition -> value, and the number of repetitions without a value."""
 
     filesystem: str
@@ -34,8 +35,8 @@ class Test:
 
     subject: Subject
     metric: str
-    base: Measured
-    new: Measured
+    base: Observations
+    new: Observations
     interleaved: bool = False
     looks: tuple[int, ...] = ()
     ratios: dict[int, PairRatio] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Test:
         """Whether a ratio above 1 is a regression: of counts and of latencies."""
         return self.counted or self.metric in LATENCIES
 
-    def samples(self, upto: int | None = None) -> Samples:
+    def samples(self, upto: int | None = None) -> RankSamples:
         """The samples of the first `upto` repetitions, as the tests use them.
 
         One event is added to each count, so that a margin of 1% means 1% of the count plus 0.01
@@ -73,5 +74,5 @@ class Test:
             for side in (self.base, self.new)
         )
         if self.interleaved:
-            return Samples.interleaved(base, new)
-        return Samples.independent(*(np.array(list(s.values())) for s in (base, new)))
+            return RankSamples.interleaved(base, new)
+        return RankSamples.independent(*(np.array(list(s.values())) for s in (base, new)))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.settings import Comparison, Health, Judgement, Policy
+from fscale.analysis.compare.model import Comparison, Health, Judgement, Policy
 
 HEADER = (
     "| verdict | cell | metric | base | new | change | interval | remark |",
@@ -62,7 +62,7 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
     rows = [
         (
             f"**{j.verdict}**" if j.worse else j.verdict,
-            wording.what(j),
+            wording.subject_text(j),
             j.metric,
             f"{wording.figure(j.metric, j.base.median)} {wording.spread(j.base)}",
             f"{wording.figure(j.metric, j.new.median)} {wording.spread(j.new)}",

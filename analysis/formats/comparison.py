@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a comparison in the requested formats."""
+"""The formats of a comparison."""
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.formats import console, junit, ktap, mail, markdown
 from fscale.analysis.report import comparison_page
-from fscale.analysis.verdicts import junit, ktap, mail, markdown, table
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import terminal
@@ -35,8 +35,8 @@ class Outputs:
         return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
 
 
-def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
-    """Write every format that has a path; `sides` are the judged sides.
+def write(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
+    """Write the requested formats; print the table unless a format goes to standard output.
 
     Raises:
         FscaleError: a file cannot be written.
@@ -46,31 +46,22 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
         (outputs.html, lambda judged: comparison_page.page(judged, sides)),
-        (outputs.ktap, ktap.render),
+        (outputs.ktap, ktap.render_comparison),
     ]
     try:
-        for path, form in texts:
+        for path, render in texts:
             if path == TERMINAL:
-                sys.stdout.write(form(comparison))
+                sys.stdout.write(render(comparison))
             elif path is not None:
-                write_named(path, form(comparison))
+                write_named(path, render(comparison))
         if outputs.junit is not None:
-            write_named(outputs.junit, junit.render(comparison))
+            write_named(outputs.junit, junit.render_comparison(comparison))
     except OSError as error:
         raise FscaleError(
             f"cannot write {error.filename}: {error.strerror}; give a path that you can write to"
         ) from error
-
-
-def give(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
-    """Write the requested formats; print the table unless a format goes to standard output.
-
-    Raises:
-        FscaleError: a file cannot be written.
-    """
-    write(comparison, outputs, sides)
     if not outputs.to_terminal:
-        show(comparison, everything)
+        print_table(comparison, everything)
 
 
 def to_json(comparison: Comparison) -> str:
@@ -78,6 +69,6 @@ def to_json(comparison: Comparison) -> str:
     return comparison.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
-def show(comparison: Comparison, everything: bool = False) -> None:
+def print_table(comparison: Comparison, everything: bool = False) -> None:
     """Print the table; a pipe gets at least PIPE_COLUMNS columns."""
-    terminal(width=PIPE_COLUMNS).print(table.render(comparison, everything))
+    terminal(width=PIPE_COLUMNS).print(console.render(comparison, everything))
