@@ -17,6 +17,7 @@ from fscale.analysis.compare.settings import THROUGHPUT, Judgement, Settings
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
+from tests.support.golden import format_golden
 from tests.support.synthetic import cell
 
 GOLDEN = paths.ROOT / "tests" / "golden" / "compare"
@@ -90,4 +91,4 @@ if __name__ == "__main__":
         case = json.loads(path.read_text())
         if case["expected"] != "refused":
             (judgement,) = judge(throughputs(case), Settings())
-            path.write_text(json.dumps(case | {"figures": figures(judgement)}, indent=1) + "\n")
+            path.write_text(format_golden(case | {"figures": figures(judgement)}))
