@@ -20,10 +20,10 @@ from fscale.apps.adapter import LAUNCHER, too_late
 from fscale.apps.registry import applications
 from fscale.model import paths
 from fscale.model.config import FileSystem
-from fscale.model.results import Cell, CellKey
 from fscale.runner.machine import host
 from fscale.runner.profilers import Profiler, create
 from fscale.runner.profilers.context import Context
+from tests.support import synthetic
 from tests.support.runner import machine_alone
 
 pytestmark = [
@@ -120,10 +120,14 @@ def profiled_once(
     argv += ["--cgroup", str(cgroup), "--sync-fds", f"{go_r},{ready_w}"]
     for option in options:
         argv += ["--option", option]
-    key = CellKey(
-        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
-        repetition=1, duration=duration, profile=name,
-    )  # fmt: skip
+    key = synthetic.key(
+        workload=workload,
+        filesystem="tmpfs",
+        medium="none",
+        cores=2,
+        duration=duration,
+        profile=name,
+    )
     with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as app:
         os.close(ready_w)
         os.close(go_r)
@@ -224,12 +228,11 @@ def test_counts_are_per_unit_of_the_application(place: Path, cgroup: Path, tmp_p
         where.mkdir()
         output.mkdir()
         said, _, profiler = profiled("varmail", "counts", where, cgroup, output, ("files=200",), 1)
-        cell = Cell(
-            id="x", key=CellKey(workload="varmail", filesystem="tmpfs", medium="none",
-            mode="buffered", cores=2, repetition=1, duration=1, profile="counts"), status="ok",
-            started="", wall_seconds=1, ops=said["amount"], seconds=said["seconds"],
-            ops_per_second=said["amount"] / said["seconds"],
-        )  # fmt: skip
+        key = synthetic.key(
+            workload="varmail", filesystem="tmpfs", medium="none", cores=2, profile="counts"
+        )
+        ops, seconds = said["amount"], said["seconds"]
+        cell = synthetic.bare_cell(key, ops / seconds, ops=ops, seconds=seconds)
         profiler.complete(cell)
         assert cell.counts is not None
         ratios.append(cell.counts["kmem:kmem_cache_alloc"])

@@ -20,9 +20,9 @@ from fscale.model import paths
 from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem
 from fscale.model.maps import numbers, parse
-from fscale.model.results import CellKey
 from fscale.runner.profilers import PROFILERS, Profiler, btf, create, locks, memory
 from fscale.runner.profilers.context import Context
+from tests.support import synthetic
 
 pytestmark = [
     pytest.mark.root,
@@ -72,10 +72,14 @@ def profiled(
     ready_r, ready_w = os.pipe()
     argv = [str(paths.BENCH), "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
     argv += ["--duration", str(seconds), "--warmup", "0.05", "--sync-fds", f"{go_r},{ready_w}"]
-    key = CellKey(
-        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
-        repetition=1, duration=seconds, profile=name,
-    )  # fmt: skip
+    key = synthetic.key(
+        workload=workload,
+        filesystem="tmpfs",
+        medium="none",
+        cores=2,
+        duration=seconds,
+        profile=name,
+    )
     with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as bench:
         os.close(ready_w)
         os.close(go_r)

@@ -15,8 +15,9 @@ from fscale.analysis.report.tables import templates
 from fscale.analysis.svg import inline
 from fscale.model.bench import BenchError
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.results import Cell, CellKey, Command
+from fscale.model.results import Cell, Command
 from fscale.model.simulation import SimulatedWindow, Simulation
+from tests.support import synthetic
 from tests.support.synthetic import cell, grid, write_run
 
 pytestmark = pytest.mark.slow
@@ -267,10 +268,7 @@ def test_inline_svg_follows_the_theme() -> None:
 
 def simulated(rate: float, cores: int, *free: str, side: str | None = None) -> Cell:
     """A cell of the simulator; `free`: the answer to a what-if."""
-    key = CellKey(
-        workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
-        repetition=1, duration=1, side=side,
-    )  # fmt: skip
+    key = synthetic.key(cores=cores, side=side)
     window = SimulatedWindow(
         ops=10, seconds=1e-6, instructions=1000, cycles=1000, stall=300, queue=100, spin=50, idle=1,
         transfers={},
