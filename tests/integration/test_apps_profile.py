@@ -24,7 +24,7 @@ from fscale.runner.machine import host
 from fscale.runner.profilers import Profiler, create
 from fscale.runner.profilers.context import Context
 from tests.support import synthetic
-from tests.support.runner import machine_alone
+from tests.support.runner import hold_machine
 
 pytestmark = [
     pytest.mark.root,
@@ -46,7 +46,7 @@ def _built() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _machine() -> Iterator[None]:
     """No run of others takes a CPU off line meanwhile; tracefs is mounted."""
-    with machine_alone():
+    with hold_machine():
         mounted = (paths.TRACEFS / "events").is_dir()
         if not mounted:
             subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)

@@ -15,12 +15,12 @@ from fscale.runner.request import Request
 from fscale.runner.storage import disk
 from fscale.system import powers
 from fscale.system.executor import which
-from tests.support.runner import fake_bench, fscale, own_state, state, suite
+from tests.support.runner import fake_bench, fscale, state, suite, temporary_state
 
 
 @pytest.fixture(autouse=True, scope="module")
 def clean() -> Iterator[None]:
-    with own_state():
+    with temporary_state():
         yield
 
 
