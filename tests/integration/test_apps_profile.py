@@ -21,9 +21,9 @@ from fscale.apps.registry import applications
 from fscale.model import paths
 from fscale.model.config import FileSystem
 from fscale.runner.machine import host
-from fscale.runner.profilers import Profiler, create
-from fscale.runner.profilers.context import Context
+from fscale.runner.profilers import Profiler
 from tests.support import synthetic
+from tests.support.profiled import mount_tracefs, run_profiled
 from tests.support.runner import hold_machine
 
 pytestmark = [
@@ -46,13 +46,8 @@ def _built() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _machine() -> Iterator[None]:
     """No run of others takes a CPU off line meanwhile; tracefs is mounted."""
-    with hold_machine():
-        mounted = (paths.TRACEFS / "events").is_dir()
-        if not mounted:
-            subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)
+    with hold_machine(), mount_tracefs():
         yield
-        if not mounted:
-            subprocess.run(["umount", str(paths.TRACEFS)], check=False)
 
 
 @pytest.fixture
@@ -108,40 +103,12 @@ def profiled_once(
     """The same, however the machine was."""
     if package := INSTALLED[workload]:
         pytest.skip(f"{workload} needs {package}")
-    if not {0, 1} <= os.sched_getaffinity(0):
-        pytest.skip("needs CPUs 0 and 1")
-    profiler = create(name)
-    if reason := profiler.unavailable():
-        pytest.skip(reason)
-    go_r, go_w = os.pipe()
-    ready_r, ready_w = os.pipe()
-    argv = [*LAUNCHER, "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
-    argv += ["--duration", str(duration), "--warmup", "0.5", "--space", str(256 << 20)]
-    argv += ["--cgroup", str(cgroup), "--sync-fds", f"{go_r},{ready_w}"]
+    load = [*LAUNCHER, "--warmup", "0.5", "--space", str(256 << 20), "--cgroup", str(cgroup)]
     for option in options:
-        argv += ["--option", option]
-    key = synthetic.key(
-        workload=workload,
-        filesystem="tmpfs",
-        medium="none",
-        cores=2,
-        duration=duration,
-        profile=name,
+        load += ["--option", option]
+    out, profiler = run_profiled(
+        load, workload, duration, name, place, FS, output, cgroup, named=False
     )
-    with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as app:
-        os.close(ready_w)
-        os.close(go_r)
-        try:
-            assert os.read(ready_r, 6) == b"ready\n"
-            context = Context(key, [0, 1], app.pid, cgroup, place, None, FS, output, named=False)
-            profiler.start(context)
-            os.write(go_w, b"g")
-            out, _ = app.communicate(timeout=120)
-        finally:
-            os.close(go_w)
-            os.close(ready_r)
-            app.kill()
-        profiler.stop()
     said = json.loads(out)
     assert (said["status"], said["reason"]) == ("ok", None)
     return said, load_profile(output / f"{name}.json.gz"), profiler

@@ -15,6 +15,7 @@ from fscale.model import paths
 from fscale.runner.machine.journal import exclusive
 from fscale.runner.session import machine_held
 from tests.support.cli_server import CliServer
+from tests.support.files import write_program
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
@@ -108,10 +109,7 @@ MEDIUM = 'title = "small"\nkind = "loop"\nsize = "64M"\n'
 
 def fake_bench(directory: Path) -> Path:
     """The fake microbenchmark, as an executable file."""
-    path = directory / "fake-bench"
-    path.write_text(FAKE)
-    path.chmod(0o755)
-    return path
+    return write_program(directory / "fake-bench", FAKE)
 
 
 def suite(directory: Path, **changes: object) -> Path:

@@ -13,6 +13,7 @@ import yaml
 
 from fscale.model.paths import ROOT, state_dir
 from tests.support.cli_server import CliServer
+from tests.support.files import write_program
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,7 @@ def git(directory: Path, *words: str) -> str:
 
 def program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
+    write_program(path, f"#!/bin/sh\n{text}\n")
 
 
 @pytest.fixture(scope="module")
