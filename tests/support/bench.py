@@ -18,11 +18,11 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from fscale.model.bench import BenchOutput, Descriptor
-from fscale.model.paths import ROOT
+from fscale.model.paths import PACKAGE, ROOT
 
 BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
-SOURCES = (ROOT / "microbench" / "workloads").glob("*.c")
+SOURCES = (PACKAGE / "microbench" / "workloads").glob("*.c")
 WORKLOADS = sorted(re.findall(r'\.id = "(\w+)"', "".join(s.read_text() for s in SOURCES)))
 SOON = 25.0  # seconds: a run that is ended is over long before one that was let alone
 SANITIZED = BUILD / "san" / "fscale-bench"
