@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from tests.browser import LOADED, By, accessible, drawn, media, show
+from tests.support.build_once import build_once
 from tests.support.histories import STEP, stepping, write_history
-from tests.support.once import once
 
 WIDTHS = (360, 768, 1280, 2560)
 COUNT = 60
@@ -22,7 +22,7 @@ CORES = (1, 2)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(tmp_path_factory, "history", history_site)
+    return build_once(tmp_path_factory, "history", history_site)
 
 
 def history_site(root: Path) -> Path:

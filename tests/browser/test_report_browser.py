@@ -8,7 +8,7 @@ import pytest
 
 from fscale.analysis.report import build
 from tests.browser import By, in_one, quiet, show
-from tests.support.once import once
+from tests.support.build_once import build_once
 from tests.support.synthetic import grid, write_run
 
 WORKLOADS = ["DRBL", "DWOM", "MRPL", "MWCM", "MWUM", "DRBM_bg"]
@@ -17,7 +17,7 @@ FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(tmp_path_factory, "report", written)
+    return build_once(tmp_path_factory, "report", written)
 
 
 def written(directory: Path) -> Path:

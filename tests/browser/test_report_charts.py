@@ -13,9 +13,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 from fscale.analysis.report import build
 from fscale.model.results import NO_FILESYSTEM, Command
 from tests.browser import By, accessible, drawn, in_one, media, quiet, show
-from tests.support.cpu_speed import pace_in
+from tests.support.build_once import build_once
+from tests.support.cpu_speed import reference_seconds_in
 from tests.support.hostile import good
-from tests.support.once import once
 from tests.support.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "xfs", "btrfs")
@@ -33,7 +33,7 @@ CLICK = """document.querySelector(arguments[0]).dispatchEvent(
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(tmp_path_factory, "charts", written)
+    return build_once(tmp_path_factory, "charts", written)
 
 
 def written(directory: Path) -> Path:
@@ -507,7 +507,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) -> None:
     browser.get("about:blank")
     browser.count_time()
-    bound = 24 * pace_in(browser)  # 17 when it was measured
+    bound = 24 * reference_seconds_in(browser)  # 17 when it was measured
     browser.get("about:blank")
     browser.count_time()
     browser.get(large.as_uri())

@@ -20,8 +20,8 @@ from fscale.analysis.report.comparison_page import page
 from fscale.analysis.report.members import NamedRun
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
-from tests.support.cpu_speed import pace
-from tests.support.once import once
+from tests.support.build_once import build_once
+from tests.support.cpu_speed import reference_seconds
 from tests.support.synthetic import (
     BACKGROUND,
     PAPER,
@@ -61,7 +61,7 @@ def run(directory: Path, kernel: str, factor: float, *, repetitions: int = 3, **
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(tmp_path_factory, "several", several_runs)
+    return build_once(tmp_path_factory, "several", several_runs)
 
 
 def several_runs(root: Path) -> Path:
@@ -102,14 +102,14 @@ def compared(html: Path, base: Path, new: Path | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def ab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(
+    return build_once(
         tmp_path_factory, "ab", lambda root: compared(root / "ab.html", paired(root / "run"))
     )
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return once(tmp_path_factory, "two", two_runs)
+    return build_once(tmp_path_factory, "two", two_runs)
 
 
 def two_runs(root: Path) -> Path:
@@ -365,5 +365,5 @@ def test_three_quick_runs_are_small_and_soon_written(tmp_path: Path) -> None:
     ]  # fmt: skip
     began = time.process_time()
     html = build_several([NamedRun(path) for path in paths], tmp_path / "out", plots=False)
-    assert time.process_time() - began <= 210 * pace()  # 142 when it was measured
+    assert time.process_time() - began <= 210 * reference_seconds()  # 142 when it was measured
     assert html.stat().st_size <= 6e6

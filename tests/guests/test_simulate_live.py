@@ -16,7 +16,7 @@ from fscale.analysis.report import build
 from fscale.model.paths import ROOT, TOOL_PATH
 from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
-from tests.support.once import once
+from tests.support.build_once import build_once
 
 MOUNTING = ("bind_mount_dir", "copy_up_dir", "fuse_getattr_private")
 TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")
@@ -43,7 +43,7 @@ def started(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return load(once(tmp_path_factory, "simulated", simulated))
+    return load(build_once(tmp_path_factory, "simulated", simulated))
 
 
 def simulated(root: Path) -> Path:

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 import pytest
 
 from fscale.system import powers
-from tests.support.runner import machine_alone, put_back, state
+from tests.support.runner import hold_machine, restore_machine, state
 
 
 @pytest.fixture(scope="session", autouse=True)
 def whole() -> None:
     """Nothing of a run that was killed is left when the first test begins."""
     if powers.no_mount() is None:
-        put_back()
+        restore_machine()
 
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[None]:
     """No run of others comes in between."""
-    with machine_alone():
+    with hold_machine():
         yield
 
 

@@ -20,11 +20,11 @@ from fscale.apps.adapter import LAUNCHER, too_late
 from fscale.apps.registry import applications
 from fscale.model import paths
 from fscale.model.config import FileSystem
-from fscale.model.results import Cell, CellKey
 from fscale.runner.machine import host
-from fscale.runner.profilers import Profiler, create
-from fscale.runner.profilers.context import Context
-from tests.support.runner import machine_alone
+from fscale.runner.profilers import Profiler
+from tests.support import synthetic
+from tests.support.profiled import mount_tracefs, run_profiled
+from tests.support.runner import hold_machine
 
 pytestmark = [
     pytest.mark.root,
@@ -46,13 +46,8 @@ def _built() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _machine() -> Iterator[None]:
     """No run of others takes a CPU off line meanwhile; tracefs is mounted."""
-    with machine_alone():
-        mounted = (paths.TRACEFS / "events").is_dir()
-        if not mounted:
-            subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)
+    with hold_machine(), mount_tracefs():
         yield
-        if not mounted:
-            subprocess.run(["umount", str(paths.TRACEFS)], check=False)
 
 
 @pytest.fixture
@@ -108,36 +103,12 @@ def profiled_once(
     """The same, however the machine was."""
     if package := INSTALLED[workload]:
         pytest.skip(f"{workload} needs {package}")
-    if not {0, 1} <= os.sched_getaffinity(0):
-        pytest.skip("needs CPUs 0 and 1")
-    profiler = create(name)
-    if reason := profiler.unavailable():
-        pytest.skip(reason)
-    go_r, go_w = os.pipe()
-    ready_r, ready_w = os.pipe()
-    argv = [*LAUNCHER, "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
-    argv += ["--duration", str(duration), "--warmup", "0.5", "--space", str(256 << 20)]
-    argv += ["--cgroup", str(cgroup), "--sync-fds", f"{go_r},{ready_w}"]
+    load = [*LAUNCHER, "--warmup", "0.5", "--space", str(256 << 20), "--cgroup", str(cgroup)]
     for option in options:
-        argv += ["--option", option]
-    key = CellKey(
-        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
-        repetition=1, duration=duration, profile=name,
-    )  # fmt: skip
-    with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as app:
-        os.close(ready_w)
-        os.close(go_r)
-        try:
-            assert os.read(ready_r, 6) == b"ready\n"
-            context = Context(key, [0, 1], app.pid, cgroup, place, None, FS, output, named=False)
-            profiler.start(context)
-            os.write(go_w, b"g")
-            out, _ = app.communicate(timeout=120)
-        finally:
-            os.close(go_w)
-            os.close(ready_r)
-            app.kill()
-        profiler.stop()
+        load += ["--option", option]
+    out, profiler = run_profiled(
+        load, workload, duration, name, place, FS, output, cgroup, named=False
+    )
     said = json.loads(out)
     assert (said["status"], said["reason"]) == ("ok", None)
     return said, load_profile(output / f"{name}.json.gz"), profiler
@@ -224,12 +195,11 @@ def test_counts_are_per_unit_of_the_application(place: Path, cgroup: Path, tmp_p
         where.mkdir()
         output.mkdir()
         said, _, profiler = profiled("varmail", "counts", where, cgroup, output, ("files=200",), 1)
-        cell = Cell(
-            id="x", key=CellKey(workload="varmail", filesystem="tmpfs", medium="none",
-            mode="buffered", cores=2, repetition=1, duration=1, profile="counts"), status="ok",
-            started="", wall_seconds=1, ops=said["amount"], seconds=said["seconds"],
-            ops_per_second=said["amount"] / said["seconds"],
-        )  # fmt: skip
+        key = synthetic.key(
+            workload="varmail", filesystem="tmpfs", medium="none", cores=2, profile="counts"
+        )
+        ops, seconds = said["amount"], said["seconds"]
+        cell = synthetic.bare_cell(key, ops / seconds, ops=ops, seconds=seconds)
         profiler.complete(cell)
         assert cell.counts is not None
         ratios.append(cell.counts["kmem:kmem_cache_alloc"])

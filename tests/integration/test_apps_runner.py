@@ -16,7 +16,7 @@ from fscale.model.results import Cell
 from fscale.runner.machine.settings import LoopDevice, Partitions
 from fscale.runner.profilers import usable
 from fscale.system.executor import Executor
-from tests.support.runner import command, environment, fake_bench, machine_alone, state, suite
+from tests.support.runner import command, environment, fake_bench, hold_machine, state, suite
 
 pytestmark = pytest.mark.root
 
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.root
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
     subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
-    with machine_alone():
+    with hold_machine():
         before = state()
     yield
-    with machine_alone():
+    with hold_machine():
         assert state() == before
 
 

@@ -12,6 +12,7 @@ from fscale.model.errors import Exit
 from fscale.model.paths import BENCH
 from fscale.runner.profilers import usable
 from fscale.system import powers
+from tests.support.files import write_program
 from tests.support.guide import Example, examples, page, same_shape
 from tests.support.runner import command, environment
 
@@ -41,8 +42,7 @@ def scratch(tmp_path: Path) -> Path:
     """A directory with bin/fscale, which uses the tests' own state directory."""
     script = tmp_path / "bin" / "fscale"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
-    script.chmod(0o755)
+    write_program(script, f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
     return tmp_path
 
 

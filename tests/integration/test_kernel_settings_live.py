@@ -7,6 +7,7 @@ import pytest
 
 from fscale.model.errors import Exit
 from fscale.model.store import Store
+from tests.support.files import write_program
 from tests.support.runner import fake_bench, fscale, suite
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
@@ -25,9 +26,7 @@ def looking(tmp_path: Path) -> Path:
     )
     text = fake_bench(tmp_path).read_text()
     assert 'if act == "late":' in text
-    probe.write_text(text.replace('if act == "late":', f'{look}\nif act == "late":'))
-    probe.chmod(0o755)
-    return probe
+    return write_program(probe, text.replace('if act == "late":', f'{look}\nif act == "late":'))
 
 
 def test_they_hold_for_their_file_system_alone(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from fscale.model import paths
 from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem
 from fscale.model.maps import numbers, parse
-from fscale.model.results import CellKey
-from fscale.runner.profilers import PROFILERS, Profiler, btf, create, locks, memory
+from fscale.runner.profilers import PROFILERS, btf, locks, memory
 from fscale.runner.profilers.context import Context
+from tests.support.profiled import mount_tracefs, run_profiled
 
 pytestmark = [
     pytest.mark.root,
@@ -51,45 +51,16 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _tracefs() -> Iterator[None]:
-    mounted = (paths.TRACEFS / "events").is_dir()
-    if not mounted:
-        subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)
-    yield
-    if not mounted:
-        subprocess.run(["umount", str(paths.TRACEFS)], check=False)
+    with mount_tracefs():
+        yield
 
 
 def profiled(
     workload: str, name: str, place: Path, output: Path, seconds: float = 0.6
 ) -> tuple[BenchOutput, Path]:
     """Run a workload on CPUs 0 and 1 with a profiler attached between set-up and window."""
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("needs two CPUs")
-    profiler: Profiler = create(name)
-    if reason := profiler.unavailable():
-        pytest.skip(reason)
-    go_r, go_w = os.pipe()
-    ready_r, ready_w = os.pipe()
-    argv = [str(paths.BENCH), "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
-    argv += ["--duration", str(seconds), "--warmup", "0.05", "--sync-fds", f"{go_r},{ready_w}"]
-    key = CellKey(
-        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
-        repetition=1, duration=seconds, profile=name,
-    )  # fmt: skip
-    with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as bench:
-        os.close(ready_w)
-        os.close(go_r)
-        try:
-            assert os.read(ready_r, 6) == b"ready\n"
-            context = Context(key, [0, 1], bench.pid, None, place, None, FS, output)
-            profiler.start(context)
-            os.write(go_w, b"g")
-            out, _ = bench.communicate(timeout=120)
-        finally:
-            os.close(go_w)
-            os.close(ready_r)
-            bench.kill()
-        profiler.stop()
+    load = [str(paths.BENCH), "--warmup", "0.05"]
+    out, _ = run_profiled(load, workload, seconds, name, place, FS, output)
     return BenchOutput.model_validate(json.loads(out)), output / f"{name}.json.gz"
 
 

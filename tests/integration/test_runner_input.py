@@ -15,12 +15,13 @@ from fscale.runner.request import Request
 from fscale.runner.storage import disk
 from fscale.system import powers
 from fscale.system.executor import which
-from tests.support.runner import fake_bench, fscale, own_state, state, suite
+from tests.support.files import write_program
+from tests.support.runner import fake_bench, fscale, state, suite, temporary_state
 
 
 @pytest.fixture(autouse=True, scope="module")
 def clean() -> Iterator[None]:
-    with own_state():
+    with temporary_state():
         yield
 
 
@@ -76,8 +77,7 @@ def test_a_directory_whose_mount_is_not_seen(
 ) -> None:
     """As in a chroot, where "/" is no mount point."""
     findmnt = tmp_path / "findmnt"
-    findmnt.write_text("#!/bin/sh\nexit 1\n")
-    findmnt.chmod(0o755)
+    write_program(findmnt, "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     given = ["--dir", tmp_path, "--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
     done = fscale("run", suite(tmp_path, filesystems=["any"]), *given, "--dry-run")

@@ -31,6 +31,7 @@ from fscale.runner.signals import Signals
 from fscale.system import processes
 from fscale.system.executor import Executor
 from tests.support import ordinary_user
+from tests.support.files import write_program
 from tests.support.runner import (
     STATE,
     command,
@@ -99,8 +100,7 @@ def test_other_cpus_are_offline_while_a_cell_runs(tmp_path: Path) -> None:
     look = (
         'print(open("/sys/devices/system/cpu/online").read(), file=open(a.dir + "/../../s", "w"))'
     )
-    probe.write_text(text.replace('if act == "late":', f'{look}\nif act == "late":'))
-    probe.chmod(0o755)
+    write_program(probe, text.replace('if act == "late":', f'{look}\nif act == "late":'))
     given = ["--output", tmp_path / "out", "--binary", probe]
     done = fscale("run", suite(tmp_path), *given)
     seen = STATE / "s"
@@ -190,8 +190,9 @@ def test_a_neighbour_of_a_tenth_of_a_cpu_disturbs_a_cell(tmp_path: Path, share: 
 def test_mkfs_sees_all_cpus_whatever_is_under_test(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     mkfs = tmp_path / "mkfs"
-    mkfs.write_text(f'#!/bin/sh\ngetconf _NPROCESSORS_ONLN >> {seen}\nexec mkfs.ext4 -q -F "$1"\n')
-    mkfs.chmod(0o755)
+    write_program(
+        mkfs, f'#!/bin/sh\ngetconf _NPROCESSORS_ONLN >> {seen}\nexec mkfs.ext4 -q -F "$1"\n'
+    )
     fs = tmp_path / "by_cpus.toml"
     fs.write_text(f'title = "t"\nkernel = "ext4"\nmkfs = ["{mkfs}", "{{device}}"]\n')
     done = start(tmp_path, filesystems=[str(fs)], cores="all", repetitions=2)
@@ -362,8 +363,7 @@ def test_what_was_missing_is_measured_once_it_is_there(tmp_path: Path) -> None:
     before = {cell.key.filesystem: cell for cell in cells(tmp_path)}
     assert before["later"].status == "skipped"
     assert any("later is skipped" in warning for warning in run(tmp_path).warnings)
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
+    write_program(tool, "#!/bin/sh\n")
     assert start(tmp_path, filesystems=filesystems).returncode == Exit.GOOD
     after = {cell.key.filesystem: cell for cell in cells(tmp_path)}
     assert after["later"].status == "ok", after["later"].reason

@@ -33,7 +33,7 @@ QUICK = ("--duration", "0.3", "--warmup", "0.02")
 
 
 def those(prefixes: tuple[str, ...], wanted: bool = True) -> list:
-    return bench.marked(w for w in TODAY if w.startswith(prefixes) == wanted)
+    return bench.parameters(w for w in TODAY if w.startswith(prefixes) == wanted)
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def fill_up(place: Path, process: subprocess.Popen[str]) -> None:
             number += 1
 
 
-@pytest.mark.parametrize("workload", bench.marked(TODAY))
+@pytest.mark.parametrize("workload", bench.parameters(TODAY))
 def test_a_dead_worker(workload, tmp_path):
     process, workers = bench.start(workload, tmp_path / "d", *LONG)
     os.kill(workers[-1], signal.SIGKILL)

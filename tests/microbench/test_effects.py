@@ -299,7 +299,7 @@ def test_writer_exchanges_files(tmp_path):
     assert sum(p.stat().st_mtime_ns > made for p in leaves) > 10
 
 
-@pytest.mark.parametrize("workload", bench.marked(CONSUMING + COPIED_UP))
+@pytest.mark.parametrize("workload", bench.parameters(CONSUMING + COPIED_UP))
 def test_windows_end_for_all(workload, fast):
     """The first to run out ends the window for both, and windows add up to the duration."""
     most = 300 if workload in COPIED_UP else 2000
@@ -325,7 +325,7 @@ def test_stock_follows_the_pilot(tmp_path):
     assert out.stock.wanted == pytest.approx(out.stock.pilot_ops_per_second * 0.4 * 1.25, rel=0.01)
 
 
-@pytest.mark.parametrize("workload", bench.marked(bench.WORKLOADS))
+@pytest.mark.parametrize("workload", bench.parameters(bench.WORKLOADS))
 def test_counts_agree(workload, fast, tmp_path, monkeypatch):
     """Windows, workers, intervals and totals are sums of one count; no sanitizer complains."""
     log = tmp_path / "sanitizer"

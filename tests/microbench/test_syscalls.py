@@ -166,7 +166,7 @@ def trace(workload, directory, logs, *more):
     def attempt(*given):
         return try_trace(workload, directory, logs, *given)
 
-    code, out, calls = bench.patient(attempt, directory, more, few=FEW)
+    code, out, calls = bench.retry_longer(attempt, directory, more, few=FEW)
     assert (code, out.status) == (0, "ok"), out.reason
     return out, calls
 
@@ -225,7 +225,7 @@ def filled(patterns, worker):
     return [p.format(id=worker, offset=worker * 4096) for p in patterns]
 
 
-@pytest.mark.parametrize("workload", bench.marked(sorted(OPERATION)))
+@pytest.mark.parametrize("workload", bench.parameters(sorted(OPERATION)))
 def test_calls(workload, fast, tmp_path):
     out, workers = trace(workload, fast / "d", tmp_path, *QUICK)
     executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
@@ -370,7 +370,7 @@ def test_readdir(workload, tmp_path):
     check_readdir(named(workers[0], "fscale-run"), out.executed_ops, 1500)
 
 
-@pytest.mark.parametrize("workload", bench.marked(sorted(BACKGROUND)))
+@pytest.mark.parametrize("workload", bench.parameters(sorted(BACKGROUND)))
 def test_background(workload, tmp_path):
     out, (reader, writer) = trace(workload, tmp_path / "d", tmp_path, *QUICK)
     calls = named(reader, "fscale-run")

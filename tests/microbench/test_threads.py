@@ -70,7 +70,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("binary", [bench.BENCH, bench.SANITIZED])
-@pytest.mark.parametrize("workload", bench.marked(KINDS))
+@pytest.mark.parametrize("workload", bench.parameters(KINDS))
 def test_threads_do_what_processes_do(workload, binary, fast):
     short = (
         "--duration",

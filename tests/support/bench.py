@@ -18,11 +18,11 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from fscale.model.bench import BenchOutput, Descriptor
-from fscale.model.paths import ROOT
+from fscale.model.paths import PACKAGE, ROOT
 
 BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
-SOURCES = (ROOT / "microbench" / "workloads").glob("*.c")
+SOURCES = (PACKAGE / "microbench" / "workloads").glob("*.c")
 WORKLOADS = sorted(re.findall(r'\.id = "(\w+)"', "".join(s.read_text() for s in SOURCES)))
 SOON = 25.0  # seconds: a run that is ended is over long before one that was let alone
 SANITIZED = BUILD / "san" / "fscale-bench"
@@ -33,7 +33,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 MOUNTING = ("bind_mount", "copy_up", "fuse", "statmount", "whiteout")
 
 
-def marked(workloads: Iterable[str]) -> list[ParameterSet]:
+def parameters(workloads: Iterable[str]) -> list[ParameterSet]:
     """Parameters of a test; those of workloads that mount are skipped without root."""
     return [pytest.param(name, marks=[needs_root] if mounts(name) else []) for name in workloads]
 
@@ -104,7 +104,7 @@ def finish(process: subprocess.Popen[str], timeout: float = 60) -> tuple[int, Be
     return process.returncode, BenchOutput.model_validate_json(out)
 
 
-def patient(
+def retry_longer(
     attempt: Callable[..., Ended],
     directory: Path,
     more: tuple[str, ...],
@@ -152,7 +152,7 @@ def run(
         line = argv(workload, directory, *given, count=count, binary=binary)
         return finish(subprocess.Popen(line, stdout=subprocess.PIPE, text=True))
 
-    return patient(attempt, directory, more, few, bound)
+    return retry_longer(attempt, directory, more, few, bound)
 
 
 def run_good(

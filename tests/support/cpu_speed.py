@@ -2,7 +2,7 @@
 """How fast this machine is at the moment, so that a bound on CPU time means the same everywhere.
 
 Hosts differ, and a virtual CPU beside a busy one is half as fast as alone. A bound in seconds finds
-a slow machine; one in paces finds slow code.
+a slow machine; one in multiples of `reference_seconds` finds slow code.
 """
 
 import json
@@ -19,28 +19,28 @@ for (let n = 0; n < 100000; n++) {
 return total"""
 
 
-def pace() -> float:
+def reference_seconds() -> float:
     """CPU seconds that a fixed piece of Python takes here and now, the median of 9: 0.1, about."""
 
-    def once() -> float:
+    def measure() -> float:
         began = time.process_time()
         for _ in range(5):
             read = json.loads(json.dumps(_WORK))
             sorted(read, key=lambda item: (len(item["sizes"]), item["name"]))
         return time.process_time() - began
 
-    return statistics.median(once() for _ in range(9))
+    return statistics.median(measure() for _ in range(9))
 
 
-def pace_in(browser: Any) -> float:
+def reference_seconds_in(browser: Any) -> float:
     """CPU seconds that a fixed piece of JavaScript takes in a page's thread, the median of 5.
 
     The browser must count time (`count_time`).
     """
 
-    def once() -> float:
+    def measure() -> float:
         before = browser.busy()
         browser.execute_script(_SCRIPT)
         return float(browser.busy() - before)
 
-    return statistics.median(once() for _ in range(5))
+    return statistics.median(measure() for _ in range(5))

@@ -6,16 +6,13 @@ from pathlib import Path
 from fscale.farm.objects import Cache, Objects
 from fscale.farm.task import Task, identity
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 
 
 def keys(count: int) -> list[CellKey]:
     return [
-        CellKey(
-            workload="DRBL", filesystem="tmpfs", medium="none", mode="buffered", cores=1,
-            repetition=number, duration=1,
-        )
-        for number in range(1, count + 1)
-    ]  # fmt: skip
+        synthetic.key(number, filesystem="tmpfs", medium="none") for number in range(1, count + 1)
+    ]
 
 
 def task(*of: CellKey, plan: str = "0" * 16, **fields: object) -> Task:
@@ -26,10 +23,7 @@ def task(*of: CellKey, plan: str = "0" * 16, **fields: object) -> Task:
 def cell(key: CellKey) -> Cell:
     """A cell that is a function of its key alone."""
     ops = float(int(key.id[-20:].encode().hex(), 16) % 100_000)
-    return Cell(
-        id=key.id, key=key, status="ok", started="2026-01-01T00:00:00+00:00", ops=ops, seconds=1,
-        ops_per_second=ops,
-    )  # fmt: skip
+    return synthetic.bare_cell(key, ops)
 
 
 def content(of: Cell) -> bytes:

@@ -14,7 +14,8 @@ from pathlib import Path
 from fscale.model import paths
 from fscale.runner.machine.journal import exclusive
 from fscale.runner.session import machine_held
-from tests.support.forked import Server
+from tests.support.cli_server import CliServer
+from tests.support.files import write_program
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
@@ -108,10 +109,7 @@ MEDIUM = 'title = "small"\nkind = "loop"\nsize = "64M"\n'
 
 def fake_bench(directory: Path) -> Path:
     """The fake microbenchmark, as an executable file."""
-    path = directory / "fake-bench"
-    path.write_text(FAKE)
-    path.chmod(0o755)
-    return path
+    return write_program(directory / "fake-bench", FAKE)
 
 
 def suite(directory: Path, **changes: object) -> Path:
@@ -150,8 +148,8 @@ def environment() -> dict[str, str]:
 
 
 @functools.cache
-def _server(environ: frozenset[tuple[str, str]]) -> Server:
-    return Server(STATE, dict(environ))
+def _server(environ: frozenset[tuple[str, str]]) -> CliServer:
+    return CliServer(STATE, dict(environ))
 
 
 def fscale(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -163,13 +161,13 @@ def fscale(*arguments: object, timeout: float = 120) -> subprocess.CompletedProc
 
 
 @contextlib.contextmanager
-def machine_alone() -> Iterator[None]:
+def hold_machine() -> Iterator[None]:
     """Hold the machine, so that no run of others changes what a test looks at."""
-    with exclusive(paths.state_dir(), wait=280), own_state():
+    with exclusive(paths.state_dir(), wait=280), temporary_state():
         yield
 
 
-def put_back() -> None:
+def restore_machine() -> None:
     """Undo what a run left here that was killed, of anybody's or of the tests'.
 
     Else a CPU that is offline since then would be missing to all tests.
@@ -182,7 +180,7 @@ def put_back() -> None:
 
 
 @contextlib.contextmanager
-def own_state() -> Iterator[None]:
+def temporary_state() -> Iterator[None]:
     """Remove the tests' state directory in the end; OSError when something is left in it."""
     try:
         yield

@@ -23,25 +23,8 @@ from fscale.model.bench import (
 from fscale.model.results import Cell, CellKey, Command, Confinement, Cpu, Machine, Run, Slice
 
 PAPER = [
-    "DRBL",
-    "DRBM",
-    "DRBH",
-    "DWOL",
-    "DWOM",
-    "DWAL",
-    "DWTL",
-    "DWSL",
-    "MRPL",
-    "MRPM",
-    "MRPH",
-    "MRDL",
-    "MRDM",
-    "MWCL",
-    "MWCM",
-    "MWUL",
-    "MWUM",
-    "MWRL",
-    "MWRM",
+    *("DRBL", "DRBM", "DRBH", "DWOL", "DWOM", "DWAL", "DWTL", "DWSL", "MRPL", "MRPM", "MRPH"),
+    *("MRDL", "MRDM", "MWCL", "MWCM", "MWUL", "MWUM", "MWRL", "MWRM"),
 ]
 BACKGROUND = ["DRBL_bg", "DRBM_bg", "DRBH_bg", "MRDL_bg", "MRDM_bg", "MRPM_bg"]
 SHARING = {"L": "low", "M": "medium", "H": "high"}
@@ -149,6 +132,16 @@ def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
     return Cell(**(fields | changes))
 
 
+def bare_cell(key: CellKey, rate: float, **changes: Any) -> Cell:
+    """An ok cell that says no more than its rate."""
+    ops = rate * key.duration
+    fields: dict[str, Any] = {
+        "id": key.id, "key": key, "status": "ok", "started": START, "wall_seconds": 1,
+        "ops": ops, "seconds": key.duration, "ops_per_second": rate,
+    }  # fmt: skip
+    return Cell(**(fields | changes))
+
+
 def _random(*parts: object) -> random.Random:
     return random.Random(hashlib.sha256(repr(parts).encode()).hexdigest())
 
@@ -187,22 +180,23 @@ def cpus_of(sockets: int, cores: int, threads: int = 1) -> list[Cpu]:
     return [Cpu(cpu=i, core=n, socket=s, node=s) for i, (n, s) in enumerate(places)]
 
 
-def machine(cpus: int, topology: list[Cpu] | None = None) -> Machine:
+def machine(cpus: int, topology: list[Cpu] | None = None, **changes: Any) -> Machine:
     """A machine that says it is made up; without a topology its sockets have ten cores each."""
-    return Machine(
-        hostname="synthetic-test-host",
-        kernel="0.0.0-synthetic",
-        kernel_cmdline="quiet",
-        architecture="x86_64",
-        cpu_model="made-up CPU",
-        memory_bytes=16 << 30,
-        topology=topology
+    made: dict[str, Any] = {
+        "hostname": "synthetic-test-host",
+        "kernel": "0.0.0-synthetic",
+        "kernel_cmdline": "quiet",
+        "architecture": "x86_64",
+        "cpu_model": "made-up CPU",
+        "memory_bytes": 16 << 30,
+        "topology": topology
         or [Cpu(cpu=i, core=i, socket=i // 10, node=i // 10) for i in range(cpus)],
-        cpu_order=list(range(cpus)),
-        governor=None,
-        mitigations={"spectre_v2": "Mitigation: made up"},
-        virtualization=None,
-    )
+        "cpu_order": list(range(cpus)),
+        "governor": None,
+        "mitigations": {"spectre_v2": "Mitigation: made up"},
+        "virtualization": None,
+    }
+    return Machine(**(made | changes))
 
 
 def confinement(**changes: Any) -> Confinement:
@@ -220,6 +214,29 @@ def confinement(**changes: Any) -> Confinement:
     return Confinement.model_validate(whole | changes)
 
 
+def run(**changes: Any) -> Run:
+    """A complete run without cells, with some fields changed."""
+    fields: dict[str, Any] = {
+        "id": "synthetic",
+        "started": START,
+        "finished": "2026-01-01T00:09:30Z",
+        "state": "complete",
+        "fscale_version": "0.1.0",
+        "revision": "0" * 40,
+        "command": ["/root/fscale/__main__.py run quick --output 'results/x y'"],
+        "seed": 42,
+        "suite": {"name": "synthetic"},
+        "filesystems": {},
+        "media": {"ram": {"title": "a file on tmpfs behind a loop device"}},
+        "machine": machine(2),
+        "versions": {"python": "3.11"},
+        "workloads": [],
+        "planned_cells": 0,
+        "warnings": [],
+    }
+    return Run(**(fields | changes))
+
+
 def write_run(
     directory: Path,
     cells: Iterable[Cell],
@@ -232,26 +249,13 @@ def write_run(
     """Write run.json and cells/*.json as the runner lays them out."""
     cells = list(cells)
     fields: dict[str, Any] = {
-        "id": "synthetic",
-        "started": START,
-        "finished": "2026-01-01T00:09:30Z",
-        "state": "complete",
-        "fscale_version": "0.1.0",
-        "revision": "0" * 40,
-        "command": ["/root/fscale/__main__.py run quick --output 'results/x y'"],
-        "seed": 42,
-        "suite": {"name": "synthetic"},
         "filesystems": {name: {"title": name} for name in filesystems},
-        "media": {"ram": {"title": "a file on tmpfs behind a loop device"}},
         "machine": machine(cpus),
-        "versions": {"python": "3.11"},
         "workloads": [descriptor(w).model_dump() for w in workloads],
         "planned_cells": len(cells),
-        "warnings": [],
     }
-    run = Run(**(fields | changes))
     (directory / "cells").mkdir(parents=True, exist_ok=True)
-    (directory / "run.json").write_text(run.model_dump_json(by_alias=True))
+    (directory / "run.json").write_text(run(**(fields | changes)).model_dump_json(by_alias=True))
     for one in cells:
         path = directory / "cells" / f"{one.id}.json"
         path.write_text(one.model_dump_json(by_alias=True))
@@ -279,21 +283,13 @@ def grid(
 ) -> list[Cell]:
     """Every cell of a full plan, ok and with made-up rates."""
     keys = (
-        CellKey(
-            workload=workload,
-            filesystem=filesystem,
-            medium=medium,
-            mode=mode,
-            cores=count,
-            repetition=repetition,
-            duration=1,
-        )
+        key(repetition, workload=workload, filesystem=name, medium=medium, mode=mode, cores=count)
         for medium in media
         for mode in modes
         for workload in workloads
-        for filesystem in filesystems
+        for name in filesystems
         for count in cores
         if count >= (2 if workload.endswith("_bg") else 1)
         for repetition in range(1, repetitions + 1)
     )
-    return [cell(key, rate(key)) for key in keys]
+    return [cell(one, rate(one)) for one in keys]

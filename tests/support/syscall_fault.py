@@ -18,7 +18,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def _deny(number: int) -> None:
+def _fail_syscall(number: int) -> None:
     rules = (
         (LOAD, 0, 0, 0),
         (EQUAL, 0, 1, number),
@@ -32,5 +32,5 @@ def _deny(number: int) -> None:
 
 
 if __name__ == "__main__":
-    _deny(int(sys.argv[1]))
+    _fail_syscall(int(sys.argv[1]))
     os.execv(sys.argv[2], sys.argv[2:])

@@ -24,11 +24,12 @@ from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
+from fscale.model.results import KernelBuild
 from fscale.model.store import Store
 from fscale.model.variant import parse
 from fscale.vm.place import Job
 from fscale.vm.steps import Steps
+from tests.support import synthetic
 
 STEPS = Steps(Console(file=StringIO()))
 
@@ -51,64 +52,24 @@ def boot(
     build: str = "#1 SMP",
 ) -> None:
     store = Store(ab.boot_directory(output, side, repetition))
-    machine = Machine(
-        hostname="fscale-guest",
+    guest = {"label": "emulated: ratios only", "release": side, "stood_still": stood_still}
+    machine = synthetic.machine(
+        1,
         kernel={"A": "6.1", "B": "6.12"}[side[0]],
         build=KernelBuild(version=build, id=None, taint=0, debug=[], debug_from="signs"),
-        kernel_cmdline="",
-        architecture="x86_64",
-        cpu_model="QEMU",
-        memory_bytes=1 << 32,
-        topology=[],
-        cpu_order=[0],
-        governor=None,
-        mitigations={},
-        virtualization=None,
         boots=[f"{side}{repetition}"],
-        guest={
-            "label": "emulated: ratios only",
-            "release": side,
-            "stood_still": stood_still,
-        },
+        guest=guest,
     )
-    store.save_run(
-        Run(
-            id="results",
-            started="2026-01-01T00:00:00+00:00",
-            state="complete",
-            fscale_version="0",
-            revision=revision,
-            command=[],
-            seed=1,
-            suite={"filesystems": ["ext4"]},
-            filesystems={},
-            media={},
-            machine=machine,
-            versions={"kernel": machine.kernel},
-            workloads=[],
-            planned_cells=1,
-        )
+    run = synthetic.run(
+        revision=revision,
+        suite={"filesystems": ["ext4"]},
+        machine=machine,
+        versions={"kernel": machine.kernel},
+        planned_cells=1,
     )
-    key = CellKey(
-        workload="MWCL",
-        filesystem="ext4",
-        medium="ram",
-        mode="buffered",
-        cores=1,
-        repetition=1,
-        duration=1,
-    )
-    cell = Cell(
-        id=key.id,
-        key=key,
-        status="ok",
-        started="2026-01-01T00:00:00+00:00",
-        wall_seconds=1,
-        ops=speed,
-        seconds=1,
-        ops_per_second=speed,
-    )
-    store.save_cell(cell)
+    store.save_run(run)
+    key = synthetic.key(workload="MWCL")
+    store.save_cell(synthetic.bare_cell(key, speed))
 
 
 BOTH = {"A": "kernel:6.1", "B": "kernel:6.12"}

@@ -45,6 +45,7 @@ from fscale.vm.options import GuestOptions
 from fscale.vm.qemu import Guest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import Boot, BootFailed
+from tests.support import synthetic
 from tests.support.synthetic import cell as a_cell
 from tests.unit.ab.test_guest_boots import boot
 
@@ -79,10 +80,7 @@ class Boots:
         for side in "AB":
             boot(plan.output, side + ending, number, 1.0)
         for workload, change in self.changes.items():
-            key = CellKey(
-                workload=workload, filesystem="ext4", medium="ram", mode="buffered", cores=1,
-                repetition=number, duration=2.0 if counts else 5.0,
-            )  # fmt: skip
+            key = synthetic.key(number, workload=workload, duration=2.0 if counts else 5.0)
             if not wanted(key):
                 continue
             done.append(workload)
@@ -346,10 +344,7 @@ class Elsewhere:
             if one.output.name == self._failing:
                 raise BootFailed(one.output.name)
             boot(one.output.parents[1], side, number, 1.0)
-            key = CellKey(
-                workload="MWCL", filesystem="ext4", medium="ram", mode="buffered", cores=1,
-                repetition=1, duration=1.0,
-            )  # fmt: skip
+            key = synthetic.key(workload="MWCL")
             cell = a_cell(key, 1000.0)
             cell.cpu = None
             cell.ops, cell.seconds = (950_000 if side == "B" else 1_000_000) + number, 1.0

@@ -12,15 +12,13 @@ from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.vm.paused_guest import GuestGone, PausedGuest
+from tests.support import synthetic
 
 TURN = "100 0.050000000 0.049000000 0.000000000 time"
 
 
 def key(workload: str, filesystem: str = "ext4") -> CellKey:
-    return CellKey(
-        workload=workload, filesystem=filesystem, medium="ram", mode="buffered", cores=1,
-        repetition=1, duration=1,
-    )  # fmt: skip
+    return synthetic.key(workload=workload, filesystem=filesystem)
 
 
 class Machine:

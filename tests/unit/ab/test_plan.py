@@ -23,13 +23,14 @@ from fscale.model import catalogue
 from fscale.model.config import Medium
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings as LoadSettings
-from fscale.model.results import CellKey, Run
+from fscale.model.results import Run
 from fscale.model.store import Store
 from fscale.model.variant import parse, split_partitions
 from fscale.runner.cell.measure import Limits
 from fscale.runner.prepare import Prepared
 from fscale.runner.request import Request
 from fscale.runner.session import Setup
+from tests.support import synthetic
 from tests.support.synthetic import descriptor, machine, write_run
 
 RAM = Medium(title="ram", kind="loop", size=1 << 30)
@@ -64,10 +65,7 @@ class Preparer:
         run.command = ["this call"]
         run.suite = {"workloads": ["MWCL", "DRBL"]}
         cells = [
-            CellKey(
-                workload=workload, filesystem=name, medium="ram", mode="buffered", cores=cores,
-                repetition=1, duration=1,
-            )
+            synthetic.key(workload=workload, filesystem=name, cores=cores)
             for cores, workload in ((2, "DRBL"), (1, "MWCL"), (1, "DRBL"))
         ]  # fmt: skip
         if plain == "ext4":

@@ -14,9 +14,10 @@ from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
 from fscale.model.load import Outcome
-from fscale.model.results import Cell, CellKey, Status
+from fscale.model.results import Cell, Status
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns
 from fscale.runner.session import Setup, new_cell
+from tests.support import synthetic
 
 
 class Side:
@@ -39,10 +40,7 @@ class Side:
 
 def cell(side: str, cores: int = 1) -> Cell:
     return new_cell(
-        CellKey(
-            workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
-            repetition=1, duration=1, side=side,
-        )
+        synthetic.key(cores=cores, side=side)
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from fscale.analysis.report import build, controls, headline, interactive, table
 from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell, cpus_of, descriptor, machine, write_run
 
 pytestmark = pytest.mark.slow
@@ -30,10 +31,9 @@ Shape = Mapping[int, float]
 
 def key(workload: str, cores: int, repetition: int, filesystem: str = "ext4") -> CellKey:
     medium = "none" if filesystem == NO_FILESYSTEM else "ram"
-    return CellKey(
-        workload=workload, filesystem=filesystem, medium=medium, mode="buffered", cores=cores,
-        repetition=repetition, duration=1,
-    )  # fmt: skip
+    return synthetic.key(
+        repetition, workload=workload, filesystem=filesystem, medium=medium, cores=cores
+    )
 
 
 def curve(workload: str, shape: Shape, filesystem: str = "ext4") -> list[Cell]:

@@ -27,8 +27,9 @@ from fscale.analysis.report import build, interactive  # noqa: F401 - imported b
 from fscale.analysis.report.render import TEMPLATES
 from fscale.analysis.vega import library
 from fscale.model.files import Folder, unpack, write_named
-from fscale.model.results import CellKey, Command
+from fscale.model.results import Command
 from fscale.model.store import Store
+from tests.support import synthetic
 from tests.support.hostile import Done, Page, bomb, good, rename, run, snapshot
 from tests.support.synthetic import cell, grid, sliced, usl_rate, write_run
 
@@ -41,15 +42,7 @@ SCRIPT = (TEMPLATES / "report.js").read_text()
 SCRIPTS = [SCRIPT, str(library()), str(interactive.scripts())]
 
 
-KEY = CellKey(
-    workload="DWOM",
-    filesystem="ext4",
-    medium="ram",
-    mode="buffered",
-    cores=1,
-    repetition=1,
-    duration=1,
-)
+KEY = synthetic.key(workload="DWOM")
 
 
 def ran(argument: str) -> Command:

@@ -13,7 +13,7 @@ from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import (
     FunctionWait,
     FunctionWork,
@@ -22,7 +22,7 @@ from fscale.model.simulation import (
     SimulatedWindow,
     Simulation,
 )
-from tests.support import simulated_cells
+from tests.support import simulated_cells, synthetic
 from tests.support.synthetic import machine, write_run
 
 
@@ -31,16 +31,7 @@ def user(name: str, reads: int, writes: int) -> LineUser:
 
 
 def point(simulated: bool = True, side: str | None = None) -> Point:
-    key = CellKey(
-        workload="DRBH",
-        filesystem="ext4",
-        medium="brd",
-        mode="buffered",
-        cores=4,
-        repetition=1,
-        duration=1,
-        side=side,
-    )
+    key = synthetic.key(workload="DRBH", medium="brd", cores=4, side=side)
     window = SimulatedWindow(
         ops=10,
         seconds=1e-6,
@@ -64,19 +55,13 @@ def point(simulated: bool = True, side: str | None = None) -> Point:
         )
         for thing, stall in (("rename_lock", 250), ("jiffies", 1))
     ]
-    cell = Cell(
-        id=key.id,
-        key=key,
-        status="ok",
-        started="2026-01-01T00:00:00+00:00",
-        wall_seconds=1,
+    simulation = Simulation(seed=1, windows=[window], lines=lines, host_seconds=1)
+    cell = synthetic.bare_cell(
+        *(key, 1e7),
         ops=10,
         seconds=1e-6,
-        ops_per_second=1e7,
         counts={"instructions": 100.0},
-        simulation=Simulation(seed=1, windows=[window], lines=lines, host_seconds=1)
-        if simulated
-        else None,
+        simulation=simulation if simulated else None,
     )
     (made,) = summarise([cell])
     return made

@@ -13,19 +13,13 @@ from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell, write_run
 
 
 def key(cores: int, repetition: int, side: str | None = None) -> CellKey:
-    return CellKey(
-        workload="DRBL",
-        filesystem="ext4" if side != "B" else "xfs",
-        medium="ram",
-        mode="buffered",
-        cores=cores,
-        repetition=repetition,
-        duration=1,
-        side=side,
+    return synthetic.key(
+        repetition, filesystem="ext4" if side != "B" else "xfs", cores=cores, side=side
     )
 
 

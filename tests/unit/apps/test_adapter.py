@@ -20,9 +20,9 @@ from fscale.model import catalogue, paths
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings, Target
-from fscale.model.results import CellKey
 from fscale.model.variant import split_partitions
 from fscale.runner import plan
+from tests.support import synthetic
 
 CPU = min(os.sched_getaffinity(0))
 
@@ -130,15 +130,8 @@ def test_meter_says_how_late_it_was() -> None:
 
 
 def target(filesystem: str, tmp_path: Path, partitions: int = 1) -> Target:
-    key = CellKey(
-        workload="exim",
-        filesystem=filesystem,
-        medium="ram",
-        mode="buffered",
-        cores=1,
-        repetition=1,
-        duration=2,
-        options={"fsync": "off"},
+    key = synthetic.key(
+        workload="exim", filesystem=filesystem, duration=2, options={"fsync": "off"}
     )
     return Target(key, tmp_path, [0], 7, 1 << 30, tmp_path / "scratch", None, partitions)
 

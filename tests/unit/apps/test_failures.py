@@ -15,6 +15,7 @@ from fscale.apps.exim import driver as exim
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import FileSystemFullError, Processes, error_in_output
 from fscale.apps.registry import applications
+from tests.support.files import write_program
 
 CPU = min(os.sched_getaffinity(0))
 
@@ -37,8 +38,7 @@ def daemons(tmp_path: Path, count: int = 2) -> list[exim.Spool]:
 def program(tmp_path: Path, body: str) -> str:
     """A stand-in for exim4; `$2` is its configuration file."""
     path = tmp_path / "exim4"
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
+    write_program(path, f"#!/bin/sh\n{body}\n")
     return str(path)
 
 

@@ -19,6 +19,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.runner import plan
 from fscale.runner.profilers import parse_names
+from tests.support import synthetic
 from tests.support.synthetic import cell, descriptor, write_run
 
 pytestmark = pytest.mark.slow
@@ -28,10 +29,9 @@ DIRECTORY = "inode->i_rwsem of the shared directory"
 
 
 def key(cores: int, repetition: int = 1, profile: str | None = None) -> CellKey:
-    return CellKey(
-        workload="MWCM", filesystem="btrfs", medium="ram", mode="buffered", cores=cores,
-        repetition=repetition, duration=1, profile=profile,
-    )  # fmt: skip
+    return synthetic.key(
+        repetition, workload="MWCM", filesystem="btrfs", cores=cores, profile=profile
+    )
 
 
 def written(directory: Path, *profiled: int) -> Path:

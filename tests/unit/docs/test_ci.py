@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from fscale.model.paths import ROOT, state_dir
-from tests.support.forked import Server
+from tests.support.cli_server import CliServer
+from tests.support.files import write_program
 
 pytestmark = pytest.mark.slow
 
@@ -30,17 +31,16 @@ def git(directory: Path, *words: str) -> str:
 
 def program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
+    write_program(path, f"#!/bin/sh\n{text}\n")
 
 
 @pytest.fixture(scope="module")
-def server() -> Server:
-    return Server(state_dir(), os.environ, "tests.fixtures.ci.stand_in:main")
+def server() -> CliServer:
+    return CliServer(state_dir(), os.environ, "tests.fixtures.ci.stand_in:main")
 
 
 @pytest.fixture
-def environment(tmp_path: Path, server: Server) -> dict[str, str]:
+def environment(tmp_path: Path, server: CliServer) -> dict[str, str]:
     """What is not there in a test: packages, a mailer, fscale's own repository to clone."""
     tools = tmp_path / "tools"
     program(tools / "apt-get", "exit 0")

@@ -18,9 +18,9 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from tests.support import farm_program
+from tests.support.build_once import build_once
 from tests.support.farm import keys, task
 from tests.support.farm_cluster import SECONDS, Cluster, certificate, ended_once, until
-from tests.support.once import once
 
 distributed = pytest.importorskip("distributed")
 
@@ -29,7 +29,7 @@ distributed = pytest.importorskip("distributed")
 def cluster(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cluster]:
-    pem = once(tmp_path_factory, "certificate", certificate)
+    pem = build_once(tmp_path_factory, "certificate", certificate)
     with Cluster(tmp_path, pem) as started:
         yield started
 

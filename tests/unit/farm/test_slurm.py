@@ -22,6 +22,7 @@ from fscale.model.errors import Exit, FscaleError, MissingTool
 from fscale.model.results import CellKey
 from fscale.system import executor
 from tests.support.farm import cell, content, keys, task
+from tests.support.files import write_program
 
 # Each takes what a call is to do from numbered files: states.N is what the N-th squeue prints, the
 # last one from then on, and directory.N what the jobs of the N-th sbatch store.
@@ -68,8 +69,7 @@ class Fake:
 
     def program(self, name: str, body: str) -> None:
         path = self.directory / name
-        path.write_text(f"#!/bin/sh\ncd {self.directory} || exit 9\n{body}\n")
-        path.chmod(0o755)
+        write_program(path, f"#!/bin/sh\ncd {self.directory} || exit 9\n{body}\n")
 
     def stores(self, call: int, index: int, *of: CellKey, says: str = "") -> None:
         """Let a job of the N-th sbatch store cells and print something."""

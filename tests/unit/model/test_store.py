@@ -10,18 +10,10 @@ from fscale.commands import schema
 from fscale.model import runs, store
 from fscale.model.errors import FscaleError
 from fscale.model.facts import list_changes
-from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
+from fscale.model.results import Cell, KernelBuild, Run, Status, Tuning
 from tests.support import synthetic
 
-KEY = CellKey(
-    workload="DRBL",
-    filesystem="ext4",
-    medium="ram",
-    mode="buffered",
-    cores=1,
-    repetition=1,
-    duration=1.0,
-)
+KEY = synthetic.key()
 TUNING = Tuning(
     turbo=False,
     idle_driver=None,
@@ -38,34 +30,8 @@ def cell(status: Status = "ok") -> Cell:
 
 
 def run(seed: int = 1, **suite: object) -> Run:
-    return Run(
-        id="r",
-        started="2026-01-01",
-        state="running",
-        fscale_version="0",
-        revision=None,
-        command=["fscale"],
-        seed=seed,
-        suite=suite,
-        filesystems={},
-        media={},
-        machine=Machine(
-            hostname="h",
-            kernel="6",
-            kernel_cmdline="",
-            architecture="x86_64",
-            cpu_model="c",
-            memory_bytes=1,
-            topology=[],
-            cpu_order=[0, 1],
-            governor=None,
-            mitigations={},
-            virtualization=None,
-        ),
-        versions={},
-        workloads=[],
-        planned_cells=1,
-    )
+    machine = synthetic.machine(2, kernel_cmdline="")
+    return synthetic.run(seed=seed, suite=suite, revision=None, machine=machine)
 
 
 def test_a_failed_write_leaves_the_old_file(

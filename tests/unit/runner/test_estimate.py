@@ -10,24 +10,14 @@ from fscale.model import paths
 from fscale.model.catalogue import load_suite
 from fscale.model.results import CellKey
 from fscale.runner import estimate
+from tests.support import synthetic
 from tests.support.runner import fake_bench, fscale, suite
 
 COMMIT = 30  # seconds, of btrfs (fs/btrfs/fs.h) and of dirty pages (mm/page-writeback.c)
 
 
 def keys(count: int, duration: float) -> list[CellKey]:
-    return [
-        CellKey(
-            workload="DRBL",
-            filesystem="ext4",
-            medium="ram",
-            mode="buffered",
-            cores=1,
-            repetition=number,
-            duration=duration,
-        )
-        for number in range(1, count + 1)
-    ]
+    return [synthetic.key(number, duration=duration) for number in range(1, count + 1)]
 
 
 def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:

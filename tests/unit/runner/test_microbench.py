@@ -15,28 +15,19 @@ from fscale.model.histogram import summarise
 from fscale.model.latency import quantile, why_none
 from fscale.model.load import Settings, Target
 from fscale.model.paths import ROOT
-from fscale.model.results import CellKey
 from fscale.runner import microbench
 from fscale.runner.cell import accounting
 from fscale.runner.cell.measure import seed_of
 from fscale.runner.latency import counts
 from fscale.system import namespaces, processes
+from tests.support import synthetic
 from tests.support.runner import fake_bench
 
 
 def target(tmp_path: Path, **key: object) -> Target:
-    keys: dict[str, object] = {
-        "workload": "DRBL",
-        "filesystem": "ext4",
-        "medium": "ram",
-        "mode": "direct",
-        "cores": 2,
-        "repetition": 1,
-        "duration": 0.05,
-        "options": {"way": "b"},
-    }
+    fields = {"mode": "direct", "cores": 2, "duration": 0.05, "options": {"way": "b"}}
     return Target(
-        key=CellKey.model_validate(keys | key),
+        key=synthetic.key(**(fields | key)),
         directory=tmp_path,
         cpus=[0, 2],
         seed=7,

@@ -14,6 +14,7 @@ import pytest
 
 from fscale.model.errors import Exit
 from fscale.model.paths import ROOT
+from tests.support.files import write_program
 
 SCRIPT = ROOT / "setup" / "fresh-root.sh"
 pytestmark = pytest.mark.root
@@ -32,12 +33,6 @@ FAILS = "#!/bin/sh\necho no mirror; exit 25\n"
 ON_TMPFS = """#!/bin/sh
 case "$*" in *%T*) echo tmpfs;; *) exec /usr/bin/stat "$@";; esac
 """
-
-
-def program(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 @dataclass
@@ -109,9 +104,9 @@ def git(directory: Path, *words: str) -> None:
 def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path / "repository", tmp_path / "programs", tmp_path / "roots")
     made.roots.mkdir()
-    program(made.programs / "mmdebstrap", MMDEBSTRAP)
+    write_program(made.programs / "mmdebstrap", MMDEBSTRAP)
     made.repository.mkdir()
-    program(made.repository / "setup" / SCRIPT.name, SCRIPT.read_text())
+    write_program(made.repository / "setup" / SCRIPT.name, SCRIPT.read_text())
     git(made.repository, "init", "-q")
     git(made.repository, "add", ".")
     git(made.repository, "commit", "-q", "-m", "first")
@@ -207,7 +202,7 @@ def test_one_run_has_the_machine_whatever_its_root(machine: Machine) -> None:
 
 
 def test_where_debian_cannot_be_had_it_says_so(machine: Machine) -> None:
-    program(machine.programs / "mmdebstrap", FAILS)
+    write_program(machine.programs / "mmdebstrap", FAILS)
     code, said = machine.run("true")
     assert code == Exit.USAGE and "no mirror" in said
 
@@ -216,18 +211,18 @@ def test_mmdebstrap_is_installed_where_it_is_missing(
     machine: Machine, without_mmdebstrap: str
 ) -> None:
     calls = machine.programs / "calls"
-    program(machine.programs / "apt-get", f'#!/bin/sh\necho "$1" >>{calls}; exit 100\n')
+    write_program(machine.programs / "apt-get", f'#!/bin/sh\necho "$1" >>{calls}; exit 100\n')
     code, _ = machine.run("true", PATH=without_mmdebstrap)
     assert (code, calls.read_text().split()) == (Exit.USAGE, ["update"])
     made = machine.programs / "made"
-    program(made, MMDEBSTRAP)
+    write_program(made, MMDEBSTRAP)
     install = f"#!/bin/sh\n[ $1 != install ] || cp {made} {machine.programs}/mmdebstrap\n"
-    program(machine.programs / "apt-get", install)
+    write_program(machine.programs / "apt-get", install)
     assert machine.run("true", PATH=without_mmdebstrap)[0] == 0
 
 
 def test_no_root_is_made_in_memory(machine: Machine) -> None:
-    program(machine.programs / "stat", ON_TMPFS)
+    write_program(machine.programs / "stat", ON_TMPFS)
     code, said = machine.run("true", ROOTS="")
     assert code == Exit.USAGE and "/var/tmp: tmpfs" in said
     assert machine.run("true", ROOTS="/nonexistent")[0] == Exit.USAGE

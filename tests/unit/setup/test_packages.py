@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from fscale.model.paths import ROOT
+from tests.support.files import write_program
 
 
 def recipe(target: str, path: str = os.environ["PATH"]) -> list[str]:
@@ -19,8 +20,7 @@ def recipe(target: str, path: str = os.environ["PATH"]) -> list[str]:
 def test_the_report_is_of_the_run_that_was_measured(tmp_path: Path) -> None:
     # Each call of this one is a second later, as on a slow machine.
     clock = tmp_path / "date"
-    clock.write_text(f'#!/bin/sh\necho >>"{tmp_path}/calls"; wc -l <"{tmp_path}/calls"\n')
-    clock.chmod(0o755)
+    write_program(clock, f'#!/bin/sh\necho >>"{tmp_path}/calls"; wc -l <"{tmp_path}/calls"\n')
     commands = recipe("run", f"{tmp_path}:{os.environ['PATH']}")
     names = [word for line in commands for word in line.split() if "results/quick-" in word]
     assert len(names) == 2

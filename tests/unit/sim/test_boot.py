@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from fscale.model.results import CellKey
 from fscale.sim import boot as boots
 from fscale.sim.boot import Boot, BootError, PointResult
 from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
+from tests.support import synthetic
 
 PARAMETERS = '{"type":"parameters","format":1,"vcpus":2}'
 SIGN = {"type": "progress", "mode": "detailed", "cycles": 1, "vcpu": 1, "host_seconds": 5.0}
@@ -31,15 +31,7 @@ def points(*cores: int) -> list[GuestPoint]:
     return [
         GuestPoint(
             number,
-            CellKey(
-                workload="DRBL",
-                filesystem="tmpfs",
-                medium="none",
-                mode="buffered",
-                cores=count,
-                repetition=1,
-                duration=1,
-            ),
+            synthetic.key(filesystem="tmpfs", medium="none", cores=count),
             1,
         )
         for number, count in enumerate(cores)

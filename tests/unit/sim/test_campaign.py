@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fscale.model.errors import Interrupted
-from fscale.model.results import Cell, CellKey, Machine, Run
+from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine, Simulation
 from fscale.model.store import Store
 from fscale.sim import campaign, sweep, whatif
@@ -16,21 +16,14 @@ from fscale.sim.campaign import SweepError
 from fscale.sim.plan import GuestPoint, Sockets
 from fscale.sim.sweep import Freed, PreparedSweep, Sweep
 from fscale.sim.symbols import Symbols
+from tests.support import synthetic
 
 KERNEL: Any = None
 
 
 def keys(*cores: int, repetitions: int = 1) -> list[CellKey]:
     return [
-        CellKey(
-            workload="DRBL",
-            filesystem="tmpfs",
-            medium="none",
-            mode="buffered",
-            cores=count,
-            repetition=repetition,
-            duration=1,
-        )
+        synthetic.key(repetition, filesystem="tmpfs", medium="none", cores=count)
         for repetition in range(1, repetitions + 1)
         for count in cores
     ]
@@ -38,36 +31,8 @@ def keys(*cores: int, repetitions: int = 1) -> list[CellKey]:
 
 @pytest.fixture
 def prepared(tmp_path: Path) -> PreparedSweep:
-    machine = Machine(
-        hostname="paper",
-        kernel="6.1",
-        kernel_cmdline="",
-        architecture="x86_64",
-        cpu_model="paper",
-        memory_bytes=1,
-        topology=[],
-        cpu_order=[],
-        governor=None,
-        mitigations={},
-        virtualization=None,
-        guest={"accelerator": "simulated"},
-    )
-    run = Run(
-        id="x",
-        started="2026-01-01T00:00:00+00:00",
-        state="running",
-        fscale_version="0",
-        revision=None,
-        command=[],
-        seed=1,
-        suite={},
-        filesystems={},
-        media={},
-        machine=machine,
-        versions={},
-        workloads=[],
-        planned_cells=3,
-    )
+    machine = synthetic.machine(1, guest={"accelerator": "simulated"})
+    run = synthetic.run(state="running", finished=None, seed=1, machine=machine, planned_cells=3)
     cells = keys(1, 2, 4)
     asked = Sweep(filesystems=["tmpfs"], workloads=["DRBL"], cores=[1, 2, 4], output=tmp_path)
     path = Path("x")
@@ -197,17 +162,8 @@ def simulated(key: CellKey, *rules: str) -> Cell:
         )
         for rule in rules
     ]
-    return Cell(
-        id=key.id,
-        key=key,
-        status="ok",
-        started="2026-01-01T00:00:00+00:00",
-        wall_seconds=1,
-        ops=1,
-        seconds=1,
-        ops_per_second=1,
-        simulation=Simulation(seed=1, windows=[], lines=lines, host_seconds=1),
-    )
+    simulation = Simulation(seed=1, windows=[], lines=lines, host_seconds=1)
+    return synthetic.bare_cell(key, 1, simulation=simulation)
 
 
 def test_a_what_if_asks_once_more_for_each_object_at_the_most_cores(

@@ -11,23 +11,16 @@ from typing import Any
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import HotLine
 from fscale.sim import cells, output
 from fscale.sim.boot import PointResult
 from fscale.sim.output import PluginWindow, Stream
 from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
+from tests.support import synthetic
 
-KEY = CellKey(
-    workload="DRBH",
-    filesystem="tmpfs",
-    medium="none",
-    mode="buffered",
-    cores=2,
-    repetition=1,
-    duration=1,
-)
+KEY = synthetic.key(workload="DRBH", filesystem="tmpfs", medium="none", cores=2)
 SYMBOLS = Symbols(["ffffffff81000100 T reader", "ffffffff81000200 T writer"])
 MOVED = {
     "memory": 1,

@@ -4,13 +4,14 @@
 import pytest
 
 from fscale.model import paths
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
 from fscale.sim import cells, whatif
 from fscale.sim.boot import PointResult
 from fscale.sim.output import Ended, Parameters, PluginWindow, Stream
 from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
+from tests.support import synthetic
 
 GOLDEN = paths.ROOT / "tests" / "golden" / "simulated" / "windows.jsonl"
 # Where the functions begin and what they are called is made up, but for the table.
@@ -31,15 +32,7 @@ def simulated() -> Simulation:
     assert isinstance(records.pop(), Ended)
     windows = [record for record in records if isinstance(record, PluginWindow)]
     assert len(windows) == 2
-    key = CellKey(
-        workload="DRBH",
-        filesystem="tmpfs",
-        medium="none",
-        mode="buffered",
-        cores=16,
-        repetition=1,
-        duration=1,
-    )
+    key = synthetic.key(workload="DRBH", filesystem="tmpfs", medium="none", cores=16)
     measured = PointResult(GuestPoint(1, key, 1), windows)
     return cells.simulation(measured, Symbols(KALLSYMS.splitlines()), None, [])
 

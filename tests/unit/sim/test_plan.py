@@ -12,17 +12,16 @@ from fscale.model.results import CellKey
 from fscale.sim import machine, plan, sweep
 from fscale.sim.machine import Method
 from fscale.sim.plan import GuestPoint
+from tests.support import synthetic
 
 
 def key(workload: str = "DRBH", fs: str = "ext4", cores: int = 4, repetition: int = 1) -> CellKey:
-    return CellKey(
+    return synthetic.key(
+        repetition,
         workload=workload,
         filesystem=fs,
         medium="none" if fs == "tmpfs" else "brd",
-        mode="buffered",
         cores=cores,
-        repetition=repetition,
-        duration=1,
         options={"block": 512} if workload == "DRBH" else {},
     )
 

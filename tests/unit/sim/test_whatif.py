@@ -4,9 +4,10 @@
 from typing import Any
 
 from fscale.analysis.whatif import answers
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, Simulation
 from fscale.sim import whatif
+from tests.support import synthetic
 
 
 def line(thing: str, stall: int, *rules: str) -> HotLine:
@@ -24,27 +25,9 @@ def line(thing: str, stall: int, *rules: str) -> HotLine:
 
 def cell(rate: float, repetition: int = 1, **changed: Any) -> Cell:
     free = changed.pop("free", [])
-    key = CellKey(
-        workload="DRBH",
-        filesystem="ext4",
-        medium="brd",
-        mode="buffered",
-        cores=8,
-        repetition=repetition,
-        duration=1,
-        **changed,
-    )
-    return Cell(
-        id=key.id,
-        key=key,
-        status="ok",
-        started="2026-01-01T00:00:00+00:00",
-        wall_seconds=1,
-        ops=rate,
-        seconds=1,
-        ops_per_second=rate,
-        simulation=Simulation(seed=1, free=free, windows=[], lines=[], host_seconds=1),
-    )
+    key = synthetic.key(repetition, workload="DRBH", medium="brd", cores=8, **changed)
+    simulation = Simulation(seed=1, free=free, windows=[], lines=[], host_seconds=1)
+    return synthetic.bare_cell(key, rate, simulation=simulation)
 
 
 def test_lines_of_one_thing_are_one_object() -> None:

@@ -12,19 +12,12 @@ from fscale.runner.machine import confinement, hiddenquota, host
 from fscale.system import cgroups, namespaces
 from fscale.system.cgroups import Limit
 from tests.support import synthetic
+from tests.support.files import write_files
 
 MIB = 1 << 20
 US = f"{os.getpid()}\n"
 V2 = "30 1 0:30 {root} /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 V1 = "31 1 0:31 {root} /sys/fs/cgroup/{name} rw - cgroup cgroup rw,{name}\n"
-
-
-def made(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
 
 
 def v2(root: Path, groups: dict[str, dict[str, str]], **how: str) -> Path:
@@ -40,7 +33,7 @@ def v2(root: Path, groups: dict[str, dict[str, str]], **how: str) -> Path:
         if path != "/" or "top_hidden" in how:
             files[f"{base}/cgroup.type"] = "domain\n"
         files |= {f"{base}/{name}": text for name, text in content.items()}
-    return made(root, files)
+    return write_files(root, files)
 
 
 def test_the_smallest_limit_of_all_ancestors_counts(tmp_path: Path) -> None:
@@ -106,8 +99,10 @@ def test_what_is_left_below_a_limit_is_without_the_page_cache(tmp_path: Path) ->
 
 def v1(root: Path, own: str, mount_root: str, files: dict[str, str]) -> Path:
     text = "".join(V1.format(root=mount_root, name=name) for name in ("cpu", "memory"))
-    made(root, {"proc/self/mountinfo": text, "proc/self/cgroup": f"2:cpu:{own}\n3:memory:{own}\n"})
-    return made(root / "sys/fs/cgroup", files)
+    write_files(
+        root, {"proc/self/mountinfo": text, "proc/self/cgroup": f"2:cpu:{own}\n3:memory:{own}\n"}
+    )
+    return write_files(root / "sys/fs/cgroup", files)
 
 
 def test_limits_of_v1(tmp_path: Path) -> None:
@@ -190,7 +185,7 @@ def test_another_mount_of_the_hierarchy_is_not_chosen(tmp_path: Path) -> None:
 
 
 def test_without_control_groups_it_is_said(tmp_path: Path) -> None:
-    made(tmp_path, {"proc/self/cgroup": "0::/own\n", "proc/self/mountinfo": ""})
+    write_files(tmp_path, {"proc/self/cgroup": "0::/own\n", "proc/self/mountinfo": ""})
     read = confinement.read(tmp_path)
     assert (read.cgroups, read.cpus, read.memory_bytes) == ("none", None, None)
     assert any("no cgroup can be read" in text for text in read.hidden)
@@ -241,7 +236,9 @@ def test_a_throttled_cell_is_invalid(
     root = v2(tmp_path, {"/": {}, "/q": {"cpu.stat": "nr_throttled 5\nthrottled_usec 700\n"}})
     quotas = confinement.Quotas(cgroups.chain("cpu", root))
     throttled = 700 + round(1e6 * seconds)
-    made(root, {"sys/fs/cgroup/q/cpu.stat": f"nr_throttled 15\nthrottled_usec {throttled}\n"})
+    write_files(
+        root, {"sys/fs/cgroup/q/cpu.stat": f"nr_throttled 15\nthrottled_usec {throttled}\n"}
+    )
     outcome = Outcome(status, None, cpu=None)  # type: ignore[arg-type]
     quotas.judge(outcome, 2, 1.0)
     assert outcome.status == wanted

@@ -10,6 +10,7 @@ from rich.console import Console
 from fscale.vm import debian, rootfs
 from fscale.vm.debian import Apt
 from fscale.vm.steps import Steps
+from tests.support.files import write_program
 
 # As apt-get does, it fails where another one is at work.
 APT_GET = """#!/bin/sh
@@ -29,18 +30,11 @@ echo 'APT::Install-Recommends "1";'
 """
 
 
-def program(directory: Path, name: str, script: str) -> Path:
-    path = directory / name
-    path.write_text(script)
-    path.chmod(0o755)
-    return path
-
-
 def test_two_that_want_the_lists_fetch_them_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program(tmp_path, "apt-get", APT_GET.format(place=tmp_path))
-    program(tmp_path, "apt-config", "#!/bin/sh\n")
+    write_program(tmp_path / "apt-get", APT_GET.format(place=tmp_path))
+    write_program(tmp_path / "apt-config", "#!/bin/sh\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(debian, "need", lambda tool, _package: str(tmp_path / tool))
     failed: list[Exception] = []
@@ -77,9 +71,9 @@ esac
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
-    program(tmp_path, "apt-get", APT_GET.format(place=tmp_path))
-    program(tmp_path, "apt-cache", APT_CACHE)
-    program(tmp_path, "apt-config", APT_CONFIG)
+    write_program(tmp_path / "apt-get", APT_GET.format(place=tmp_path))
+    write_program(tmp_path / "apt-cache", APT_CACHE)
+    write_program(tmp_path / "apt-config", APT_CONFIG)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(debian, "need", lambda tool, _package: str(tmp_path / tool))
     return Apt("sid", Steps(Console(stderr=True)))
@@ -107,7 +101,9 @@ def test_archives_are_reached_as_this_machines_apt_reaches_them(apt: Apt) -> Non
 def test_a_tree_is_made_as_this_machines_apt_reaches_archives(
     tmp_path: Path, apt: Apt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = program(tmp_path, "mmdebstrap", f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/asked\n')
+    tool = write_program(
+        tmp_path / "mmdebstrap", f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/asked\n'
+    )
     monkeypatch.setattr(rootfs, "need", lambda _tool, _package: str(tool))
     monkeypatch.setattr(debian, "KEYRING", tool)
     rootfs.bootstrap("sid", "minbase", ["make"], tmp_path / "tree", Steps(Console(stderr=True)))

@@ -21,6 +21,7 @@ from fscale.vm.kernel import Kernel
 from fscale.vm.place import Job
 from fscale.vm.qemu import Accelerator, Guest, Qemu
 from fscale.vm.steps import Steps
+from tests.support.files import write_program
 from tests.unit.ab.test_guest_boots import boot
 
 pytestmark = pytest.mark.slow
@@ -58,8 +59,7 @@ def boots(
     """The outcome of a guest that stands still `failing` times; what it and the command say."""
     (tmp_path / "failing").write_text(str(failing))
     script = tmp_path / "qemu"
-    script.write_text(QEMU.replace("FAILING", str(tmp_path / "failing")).replace("WHAT", what))
-    script.chmod(0o755)
+    write_program(script, QEMU.replace("FAILING", str(tmp_path / "failing")).replace("WHAT", what))
     kernel = Kernel("a kernel", "6.1", Path("/k/bzImage"), Path("/k/initramfs"), None)
     made = Guest(kernel, smp=1, accelerator=accelerator)
     said, noted = BytesIO(), StringIO()

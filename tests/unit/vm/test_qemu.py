@@ -9,15 +9,14 @@ from rich.console import Console
 
 from fscale.vm import qemu
 from fscale.vm.steps import Steps
+from tests.support.files import write_program
 
 
 def host_qemu(tmp_path: Path, sandbox: bool, version: str = "10.0.1") -> Path:
     """A QEMU of the host that was built with or without its sandbox."""
     script = tmp_path / "qemu-system-x86_64"
     refuse = "" if sandbox else 'case "$*" in *-sandbox*) exit 1 ;; esac\n'
-    script.write_text(f"#!/bin/sh\n{refuse}echo QEMU emulator version {version}\n")
-    script.chmod(0o755)
-    return script
+    return write_program(script, f"#!/bin/sh\n{refuse}echo QEMU emulator version {version}\n")
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from fscale.analysis.compare.definition import (
 )
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference, format_value
-from fscale.model.results import Cell, CellKey, KernelBuild, Mounted, Run, Tuning
+from fscale.model.results import Cell, KernelBuild, Mounted, Run, Tuning
 from fscale.model.store import Store
 from tests.support import synthetic
-from tests.support.synthetic import cell, write_run
+from tests.support.synthetic import cell, key, write_run
 
 BUILD = KernelBuild(version="#1", id="ab", taint=0, debug=["KASAN"], debug_from="signs")
 TUNING = Tuning(
@@ -47,11 +47,7 @@ def on(run: Run, **changes: Any) -> Run:
 
 
 def cells(geometry: dict[str, str] | None = None, **changes: Any) -> list[Cell]:
-    fields = {
-        "workload": "DRBL", "filesystem": "ext4", "medium": "ram", "mode": "buffered",
-        "cores": 1, "repetition": 1, "duration": 1,
-    }  # fmt: skip
-    return [cell(CellKey.model_validate(fields | changes), 100.0, geometry=geometry)]
+    return [cell(key(**changes), 100.0, geometry=geometry)]
 
 
 def test_what_the_figures_of_a_point_mean(run: Run) -> None:

@@ -18,7 +18,9 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.model import paths
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
+from tests.support import synthetic
+from tests.support.golden import format_golden
 from tests.support.synthetic import cell
 
 GOLDEN = paths.ROOT / "tests" / "golden" / "compare"
@@ -27,15 +29,7 @@ GOLDEN = paths.ROOT / "tests" / "golden" / "compare"
 def cells(values: list[float | None]) -> list[Cell]:
     found = []
     for repetition, value in enumerate(values, 1):
-        key = CellKey(
-            workload="MWCL",
-            filesystem="ext4",
-            medium="ram",
-            mode="buffered",
-            cores=1,
-            repetition=repetition,
-            duration=1,
-        )
+        key = synthetic.key(repetition, workload="MWCL")
         # Without CPU time there is one metric, so that the family is one test.
         made = cell(key, value or 1.0, own_cpu_seconds=None)
         made.ops_per_second = math.nan if value is None else value
@@ -92,4 +86,4 @@ if __name__ == "__main__":
         case = json.loads(path.read_text())
         if case["expected"] != "refused":
             (judgement,) = judge(throughputs(case), Settings())
-            path.write_text(json.dumps(case | {"figures": figures(judgement)}, indent=1) + "\n")
+            path.write_text(format_golden(case | {"figures": figures(judgement)}))

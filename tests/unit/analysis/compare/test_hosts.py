@@ -3,7 +3,9 @@
 
 import json
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,8 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.farm.keep import FOLDER
 from fscale.model.errors import FscaleError
-from tests.support.synthetic import grid, write_run
+from fscale.model.facts import Difference
+from tests.support.synthetic import grid, machine, write_run
 
 
 def record(directory: Path, cell: str, host: str) -> None:
@@ -21,34 +24,42 @@ def record(directory: Path, cell: str, host: str) -> None:
     (directory / FOLDER / f"{cell}.json").write_text(text)
 
 
-def run(directory: Path, *hosts: str) -> Path:
-    """A run of one point whose cells the given machines measured in turn."""
+def run(directory: Path, *hosts: str | None, **changes: Any) -> Path:
+    """A run of one point whose cells the given machines measured in turn; None: its own machine."""
     cells = grid((1,), 8, workloads=["DRBL"], filesystems=["tmpfs"])
-    write_run(directory, cells)
+    write_run(directory, cells, machine=machine(1, **changes))
     (directory / FOLDER).mkdir()
-    for number, one in enumerate(cells if hosts else ()):
-        record(directory, one.id, hosts[number % len(hosts)])
+    for one, host in zip(cells, cycle(hosts), strict=False):
+        if host is not None:
+            record(directory, one.id, host)
     return directory
 
 
 @pytest.mark.parametrize(
-    ("base", "new", "refused"),
+    ("base", "new", "difference"),
     [
-        (["n1"], ["n1"], False),
-        (["n1"], ["n2"], False),
-        (["n1", "n2"], ["n1"], True),
-        (["n1"], ["n1", "n2"], True),
-        (["n1", "n2"], ["n1", "n2"], True),
-        ([], [], False),
-        ([], ["n1", "n2"], True),
+        (["n1"], ["n1"], None),
+        (["n1"], ["n2"], None),
+        (["n2", "n1"], ["n1"], (["n1", "n2"], ["n1"])),
+        (["n1"], ["n1", "n2"], (["n1"], ["n1", "n2"])),
+        (["n1", "n2"], ["n1", "n2"], (["n1", "n2"], ["n1", "n2"])),
+        ([], [], None),
+        ([], ["n1", "n2"], (["a"], ["n1", "n2"])),
+        (["n1", None], ["n1"], (["a", "n1"], ["n1"])),
+        (["n1"], ["n1", None], (["n1"], ["b", "n1"])),
     ],
 )
 def test_a_side_of_several_machines_is_refused(
-    tmp_path: Path, base: Sequence[str], new: Sequence[str], refused: bool
+    tmp_path: Path,
+    base: Sequence[str | None],
+    new: Sequence[str | None],
+    difference: tuple[list[str], list[str]] | None,
 ) -> None:
-    sides = open_sides(run(tmp_path / "a", *base), run(tmp_path / "b", *new))
-    assert bool(mixed_hosts(sides)) == refused
-    if not refused:
+    sides = open_sides(
+        run(tmp_path / "a", *base, hostname="a"), run(tmp_path / "b", *new, hostname="b")
+    )
+    assert mixed_hosts(sides) == ([Difference(KEY, *difference)] if difference else [])
+    if difference is None:
         compare(sides, Settings())
         return
     with pytest.raises(FscaleError) as caught:
@@ -69,8 +80,17 @@ def test_points_that_each_have_one_machine_are_compared(tmp_path: Path) -> None:
     assert not mixed_hosts(open_sides(*directories))
 
 
+def test_simulated_cells_depend_on_no_machine(tmp_path: Path) -> None:
+    simulated = run(tmp_path / "a", "n1", "n2", guest={"accelerator": "simulated"})
+    assert not mixed_hosts(open_sides(simulated, run(tmp_path / "b", "n1", "n2")))
+
+
 def test_a_record_of_a_stranger_is_an_error(tmp_path: Path) -> None:
     directories = [run(tmp_path / name, "n1") for name in "ab"]
     (directories[1] / FOLDER / "x.json").write_text('{"host": 1}')
-    with pytest.raises(FscaleError):
+    with pytest.raises(FscaleError) as caught:
         mixed_hosts(open_sides(*directories))
+    assert str(caught.value) == (
+        f"{directories[1]}/hosts says which machine measured a cell, and cannot be read: "
+        "4 validation errors for Record"
+    )

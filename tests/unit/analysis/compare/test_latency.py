@@ -40,6 +40,8 @@ from fscale.model.results import Cell, CellKey
 from fscale.runner.latency import by_turn
 from tests.support.synthetic import cell, key, sliced, write_run
 
+pytestmark = pytest.mark.broad
+
 MICRO = 1000  # nanoseconds
 
 

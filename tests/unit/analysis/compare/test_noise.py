@@ -17,16 +17,14 @@ from fscale.analysis.compare.sliced import smallest_change as sliced_change
 from fscale.analysis.metrics import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell, sliced, write_run
 
 TIMES = CpuTimes(user=1, system=1, idle=0, iowait=0, irq=0, softirq=0, steal=0)
 
 
 def key(side: str, repetition: int, workload: str = "DRBL") -> CellKey:
-    return CellKey(
-        workload=workload, filesystem="ext4", medium="ram", mode="buffered", cores=1,
-        repetition=repetition, duration=1, side=side,
-    )  # fmt: skip
+    return synthetic.key(repetition, workload=workload, side=side)
 
 
 def run(rates: list[float], **changes: Any) -> list[Cell]:

@@ -39,18 +39,11 @@ from fscale.analysis.compare.repetitions import (
 from fscale.analysis.compare.sequential import growing, schedule, weight
 from fscale.analysis.compare.settings import Settings
 from fscale.model.results import CellKey
+from tests.support import synthetic
 
 
 def keys(counts: list[int], repetitions: int = 1, **changes: object) -> list[CellKey]:
-    fields = {
-        "workload": "DRBL", "filesystem": "ext4", "medium": "ram", "mode": "buffered",
-        "duration": 1,
-    } | changes  # fmt: skip
-    return [
-        CellKey.model_validate(fields | {"cores": n, "repetition": r})
-        for r in range(1, repetitions + 1)
-        for n in counts
-    ]
+    return [synthetic.key(r, cores=n, **changes) for r in range(1, repetitions + 1) for n in counts]
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,11 @@ from fscale.analysis.compare.sliced import (
     smallest_change,
 )
 from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
-from fscale.model.results import Cell, CellKey, Slice
+from fscale.model.results import Cell, Slice
+from tests.support import synthetic
 from tests.support.synthetic import cell
 
-KEY = CellKey(
-    workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=1, repetition=1,
-    duration=1,
-)  # fmt: skip
+KEY = synthetic.key()
 
 
 def turned(rates: list[float], seconds: float = 1.0, cpu_seconds: float = 0.5) -> Cell:

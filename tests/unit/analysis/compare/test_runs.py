@@ -27,7 +27,10 @@ from fscale.analysis.metrics import COUNT, PEAK, SPEEDUP, THROUGHPUT
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, KernelBuild, Machine
+from tests.support import synthetic
 from tests.support.synthetic import cell, descriptor, grid, machine, write_run
+
+pytestmark = pytest.mark.broad
 
 Rate = Callable[[CellKey], float]
 
@@ -301,16 +304,7 @@ def test_disturbed_repetitions_do_not_raise_an_alarm_between_runs(tmp_path: Path
 def counted(directory: Path, counts: dict[str, list[float]], filesystem: str = "ext4") -> Path:
     """A run whose counting repetitions have these counts per operation."""
     keys = [
-        CellKey(
-            workload="MWCL",
-            filesystem=filesystem,
-            medium="ram",
-            mode="buffered",
-            cores=1,
-            repetition=r,
-            duration=1,
-            profile="counts",
-        )
+        synthetic.key(r, workload="MWCL", filesystem=filesystem, profile="counts")
         for r in range(1, 11)
     ]
     cells = [

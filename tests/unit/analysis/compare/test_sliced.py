@@ -28,6 +28,7 @@ from fscale.analysis.compare.wording import remark
 from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, SETTLED, THROUGHPUT, settled
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell, sliced
 from tests.support.synthetic_sides import decided, sliced_test
 
@@ -35,10 +36,7 @@ SETTINGS = Settings(metrics=("throughput", "per-cpu-second"))
 
 
 def key(side: str, repetition: int, cores: int = 1) -> CellKey:
-    return CellKey(
-        workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
-        repetition=repetition, duration=1, side=side,
-    )  # fmt: skip
+    return synthetic.key(repetition, cores=cores, side=side)
 
 
 def side_of(side: str, repetition: int, rates: list[float], cores: int = 1) -> Cell:

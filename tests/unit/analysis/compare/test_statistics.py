@@ -107,6 +107,7 @@ def test_large_samples_take_the_normal_limit() -> None:
     assert p_value(RankSamples.independent(base, new)) == pytest.approx(theirs, rel=0.01)
 
 
+@pytest.mark.broad
 @given(st.lists(positive, min_size=3, max_size=12), st.lists(positive, min_size=3, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_sides_can_be_exchanged(base: list[float], new: list[float]) -> None:
@@ -131,6 +132,7 @@ def test_the_fewest_repetitions_are_the_fewest(blocked: bool) -> None:
         assert p_value(samples) == pytest.approx(smallest_p(n, blocked))
 
 
+@pytest.mark.broad
 def test_interval_covers_the_ratio() -> None:
     r = rng(6)
     tries, hits = 300, 0
@@ -161,6 +163,7 @@ def test_degenerate_data_have_an_interval(
     assert np.isfinite([change.low, change.high]).all()
 
 
+@pytest.mark.broad
 def test_the_visible_change_is_the_one_that_is_found() -> None:
     spread, n, level, r = 0.04, 12, 0.01, rng(7)
     visible = effects.smallest_change(spread, n, level, 0.9)

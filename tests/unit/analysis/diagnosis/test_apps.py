@@ -17,18 +17,16 @@ from fscale.apps.adapter import AppLoad
 from fscale.apps.meter import Meter
 from fscale.apps.registry import applications
 from fscale.model.load import COMM
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.runner.profilers import locks
 from fscale.runner.profilers import offcpu as offcpu_profiler
 from fscale.runner.profilers.base import ProfilerError
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.counts import Counts
 from fscale.runner.profilers.workers import workers
+from tests.support import synthetic
 
-KEY = CellKey(
-    workload="exim", filesystem="ext4", medium="ram", mode="buffered", cores=2, repetition=1,
-    duration=2, profile="counts",
-)  # fmt: skip
+KEY = synthetic.key(workload="exim", cores=2, duration=2, profile="counts")
 CGROUP = Path("/sys/fs/cgroup/fscale-x")
 
 # A driver (100) with a daemon from before (90: its number came round), which forks in the window;
@@ -180,20 +178,14 @@ def test_counts_are_per_unit(
     )
     counts.attach(context(named=False))
     counts.detach()
-    cell = Cell(
-        id="x", key=KEY, status="ok", started="", wall_seconds=3, ops=400, seconds=2,
-        ops_per_second=200,
-    )  # fmt: skip
+    cell = synthetic.bare_cell(KEY, 200)
     counts.complete(cell)
     assert (cell.counts or {})["kmem:kmem_cache_alloc"] == pytest.approx(per_op)
 
 
 def point(cores: int, rate: float) -> Point:
     key = KEY.model_copy(update={"cores": cores, "profile": None})
-    cell = Cell(
-        id=key.id, key=key, status="ok", started="", wall_seconds=1, ops=rate, seconds=1,
-        ops_per_second=rate,
-    )  # fmt: skip
+    cell = synthetic.bare_cell(key, rate)
     return Point(key, "messages", (cell, cell, cell))
 
 

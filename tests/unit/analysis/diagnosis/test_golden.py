@@ -15,6 +15,7 @@ import pytest
 from fscale.analysis.diagnosis import cpuprofile, lockprofile, offcpu
 from fscale.analysis.diagnosis.profile import load_profile
 from fscale.model import paths
+from tests.support.golden import format_golden
 
 GOLDEN = paths.ROOT / "tests" / "golden" / "profiles"
 EXPECTED = GOLDEN / "expected.json"
@@ -87,4 +88,4 @@ def test_a_profile_is_summarised_within_five_seconds() -> None:
 
 
 if __name__ == "__main__":
-    EXPECTED.write_text(json.dumps({p.name: summary(p) for p in FILES}, indent=1) + "\n")
+    EXPECTED.write_text(format_golden({p.name: summary(p) for p in FILES}))

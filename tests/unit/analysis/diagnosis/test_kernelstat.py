@@ -90,6 +90,7 @@ def test_ratios_without_their_parts_are_left_out(lines: str, found: dict[str, fl
     assert hardware(lines) == found
 
 
+@pytest.mark.broad
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=200), st.integers(0, len(LOCK_STAT)))
 def test_no_text_breaks_them(text: str, cut: int) -> None:

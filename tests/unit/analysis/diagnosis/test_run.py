@@ -27,17 +27,15 @@ from fscale.analysis.diagnosis.verdict import CurveVerdict, Shape
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell, write_run
 
 LEAF = "d_move"  # takes rename_lock
 
 
 def key(cores: int = 1, repetition: int = 1, profile: str | None = None, **more: Any) -> CellKey:
-    fields = {
-        "workload": "MWRL", "filesystem": "ext4", "medium": "ram", "mode": "buffered",
-        "cores": cores, "repetition": repetition, "duration": 1, "profile": profile,
-    }  # fmt: skip
-    return CellKey.model_validate(fields | more)
+    fields = {"workload": "MWRL", "cores": cores, "profile": profile}
+    return synthetic.key(repetition, **(fields | more))
 
 
 def profiled(run: Path, where: CellKey, rate: float, waited: int, **changes: Any) -> Cell:

@@ -91,6 +91,7 @@ def both(
     )
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", PROFILES)
 def test_the_same_name_is_first_and_its_sum_is_within_the_error(name: str) -> None:
     full, sampled = both(name, 60_000, seed=1)
@@ -104,6 +105,7 @@ def test_the_same_name_is_first_and_its_sum_is_within_the_error(name: str) -> No
     assert sum(same.histogram.values()) == same.count
 
 
+@pytest.mark.broad
 def test_the_error_that_is_stated_is_the_one_that_is_made() -> None:
     off, stated = [], []
     for seed in range(40):

@@ -14,8 +14,9 @@ from fscale.analysis.diagnosis.verdict import Shape
 from fscale.analysis.hot import COUNTED, REMOTE
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
+from tests.support import synthetic
 from tests.support.synthetic import machine, write_run
 
 RWSEM = "shmem_inode_info.vfs_inode.i_rwsem"
@@ -29,18 +30,14 @@ def line(thing: str, stall: int, spin: int = 0) -> HotLine:
 
 
 def cell(cores: int, rate: float, lines: list[HotLine], idle: int = 0, **key: Any) -> Cell:
-    own = CellKey(
-        workload="MWCM", filesystem="tmpfs", medium="none", mode="buffered", cores=cores,
-        repetition=1, duration=1, **key,
-    )  # fmt: skip
+    own = synthetic.key(workload="MWCM", filesystem="tmpfs", medium="none", cores=cores, **key)
     stall, spin = sum(one.stall for one in lines), sum(one.spin for one in lines)
     window = SimulatedWindow(
         ops=100, seconds=100 / rate, instructions=1000, cycles=10000, stall=stall, queue=0,
         spin=spin, idle=idle, transfers={"dirty": 20},
     )  # fmt: skip
-    return Cell(
-        id=own.id, key=own, status="ok", started="2026-01-01T00:00:00+00:00", wall_seconds=1,
-        ops=100, seconds=100 / rate, ops_per_second=rate,
+    return synthetic.bare_cell(
+        own, rate, ops=100, seconds=100 / rate,
         counts=dict.fromkeys((*COUNTED, REMOTE), 10.0),
         simulation=Simulation(seed=1, windows=[window], lines=lines, host_seconds=1),
     )  # fmt: skip

@@ -158,6 +158,7 @@ MEMORY = {
 }
 
 
+@pytest.mark.broad
 @settings(max_examples=60, deadline=None)
 @given(OUTPUT, st.integers(0, 200), st.sampled_from([None, MEMORY]))
 def test_no_bpftrace_output_breaks_the_readers(output: str, cut: int, memory: object) -> None:
@@ -167,6 +168,7 @@ def test_no_bpftrace_output_breaks_the_readers(output: str, cut: int, memory: ob
     offcpu.read({"output": text})
 
 
+@pytest.mark.broad
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(SCRIPT.splitlines()) | st.text(max_size=50), max_size=40))
 def test_no_perf_output_breaks_the_reader(lines: list[str]) -> None:
@@ -175,6 +177,7 @@ def test_no_perf_output_breaks_the_reader(lines: list[str]) -> None:
     assert all(0 <= found.share(s.periods) <= 1 for s in found.spinning.values())
 
 
+@pytest.mark.broad
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, len(SCRIPT)))
 def test_perf_output_may_end_anywhere(cut: int) -> None:

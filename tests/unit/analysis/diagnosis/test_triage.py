@@ -27,6 +27,7 @@ from fscale.analysis.diagnosis.triage import (
 from fscale.analysis.diagnosis.verdict import Confidence, confidence_of
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
+from tests.support import synthetic
 from tests.support.synthetic import cell
 
 INODE = Name("i_rwsem", "Directory", By.ADDRESS_AND_STACK)
@@ -35,10 +36,7 @@ STACK, OTHER = ("path_openat", "do_filp_open"), ("do_renameat2",)
 
 
 def key(repetition: int = 1, profile: str | None = "locks") -> CellKey:
-    return CellKey(
-        workload="MWCM", filesystem="ext4", medium="ram", mode="buffered", cores=2,
-        repetition=repetition, duration=1, profile=profile,
-    )  # fmt: skip
+    return synthetic.key(repetition, workload="MWCM", cores=2, profile=profile)
 
 
 def maps(**values: Any) -> str:

@@ -15,25 +15,19 @@ from fscale.analysis.diagnosis.verdict import (
     suspects_of,
 )
 from fscale.analysis.summary import Point
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import CellKey
+from tests.support import synthetic
 
 
 def key(cores: int, repetition: int = 1, profile: str | None = None) -> CellKey:
-    return CellKey(
-        workload="MWCM", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
-        repetition=repetition, duration=1.0, profile=profile,
-    )  # fmt: skip
+    return synthetic.key(repetition, workload="MWCM", cores=cores, profile=profile)
 
 
 def curve(**rates: list[float]) -> Curve:
     points = []
     for name, values in rates.items():
         cores = int(name[1:])
-        cells = tuple(
-            Cell(id=key(cores, n).id, key=key(cores, n), status="ok", started="", wall_seconds=1,
-                 ops=v, seconds=1, ops_per_second=v)
-            for n, v in enumerate(values, 1)
-        )  # fmt: skip
+        cells = tuple(synthetic.bare_cell(key(cores, n), v) for n, v in enumerate(values, 1))
         points.append(Point(key(cores), "ops", cells))
     return Curve("ext4", None, tuple(points), 1)
 

@@ -22,6 +22,7 @@ from fscale.model.results import Cell
 from fscale.model.topology import machine_layout
 from tests.support.hostile import Done
 from tests.support.hostile import run as fscale
+from tests.support.pages import text_of
 from tests.support.synthetic import PAPER, descriptor, grid, write_run
 
 HEAD = """\
@@ -447,13 +448,7 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
     assert imported(written(tmp_path), tmp_path / "run").code == 0
-    text = re.sub(
-        r"<(script|style|svg).*?</\1>",
-        " ",
-        build(tmp_path / "run", paper=True, plots=False).read_text(),
-        flags=re.DOTALL,
-    )
-    words = " ".join(re.sub(r"<[^>]+>", " ", text).split()).replace("&#39;", "'")
+    words = text_of(build(tmp_path / "run", paper=True, plots=False))
     assert "imported from FxMark's log" in words
     assert "log does not record the load" in words
     assert "Memory not recorded" in words

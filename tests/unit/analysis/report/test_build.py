@@ -15,8 +15,10 @@ from fscale.analysis.report.tables import templates
 from fscale.analysis.svg import inline
 from fscale.model.bench import BenchError
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.results import Cell, CellKey, Command
+from fscale.model.results import Cell, Command
 from fscale.model.simulation import SimulatedWindow, Simulation
+from tests.support import synthetic
+from tests.support.pages import text_of
 from tests.support.synthetic import cell, grid, write_run
 
 pytestmark = pytest.mark.slow
@@ -37,12 +39,6 @@ def run(tmp_path: Path) -> Path:
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The HTML of a run where all went well."""
     return build(small_run(tmp_path_factory.mktemp("run")), plots=False).read_text()
-
-
-def text(html: Path) -> str:
-    """The page's words."""
-    bare = re.sub(r"<(script|style|svg).*?</\1>", " ", html.read_text(), flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]+>", " ", bare).split())
 
 
 def markup(html: str) -> str:
@@ -90,7 +86,7 @@ def test_broken_cells_are_listed_and_never_counted(run: Path) -> None:
     results = load(run)
     assert len(results.scored) == len(paths) - 4
     assert {u.file for u in results.unreadable} == {"copy.json", *(p.name for p in paths[:4])}
-    words = text(build(run, plots=False))
+    words = text_of(build(run, plots=False))
     assert "5 unreadable" in words
     assert "but it counted nothing" in words
     assert all(p.name in words for p in paths[:4])
@@ -107,7 +103,7 @@ def test_failed_and_profiled_cells_are_listed_and_never_counted(run: Path) -> No
     profiled = cell(key.model_copy(update={"repetition": 8, "profile": "locks"}), 8e9)
     for one in (failed, profiled):
         (run / "cells" / f"{one.id}.json").write_text(one.model_dump_json(by_alias=True))
-    words = text(build(run, plots=False))
+    words = text_of(build(run, plots=False))
     assert "no space (pwrite on /mnt/x: ENOSPC, No space left)" in words
     assert "1 error" in words
     assert "1 profiled" in words
@@ -123,7 +119,7 @@ def test_the_background_writers_rate_is_shown(tmp_path: Path, page: str) -> None
         for k in grid((2,), 3, workloads, ("tmpfs",))
     ]
     run = write_run(tmp_path / "run", cells, workloads=workloads)
-    assert "writer /s" in text(build(run, plots=False))
+    assert "writer /s" in text_of(build(run, plots=False))
     figures = json.loads((run / "figures.json").read_text())["figures"]
     rates = {row["workload"]: row["background_per_second"] for row in figures}
     assert rates == {"DRBL": None, "DRBL_bg": 500}
@@ -146,7 +142,7 @@ def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path)
 def test_reasons_that_differ_in_numbers_share_a_line(run: Path) -> None:
     for took, path in zip((0.35, 0.5, 12), sorted((run / "cells").iterdir()), strict=False):
         edit(path, disturbed=f"other processes took {took} CPUs on ext4")
-    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text(
+    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text_of(
         build(run, plots=False)
     )
 
@@ -184,7 +180,7 @@ def test_plots_are_files_too_and_reproducible(run: Path, tmp_path: Path) -> None
 def test_one_repetition_on_one_core_says_what_cannot_be_said(tmp_path: Path) -> None:
     run = write_run(tmp_path, grid((1,), 1, FEW, ("ext4",)), workloads=FEW)
     html = build(run)
-    words = text(html)
+    words = text_of(html)
     assert "Every point was measured once" in words
     assert "no speed-up" in words
     assert 'id="matrix"' not in html.read_text()
@@ -193,7 +189,7 @@ def test_one_repetition_on_one_core_says_what_cannot_be_said(tmp_path: Path) -> 
 
 def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
     edit(run / "run.json", planned_cells=12, state="interrupted", finished=None)
-    words = text(build(run, plots=False))
+    words = text_of(build(run, plots=False))
     assert "4 never measured" in words
     assert "interrupted" in words
 
@@ -201,7 +197,7 @@ def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
 def test_all_cells_failed_still_makes_a_report(tmp_path: Path) -> None:
     cells = grid((1,), 1, FEW, ("ext4",))
     failed = [c.model_copy(update={"status": "error", "reason": "broken"}) for c in cells]
-    words = text(build(write_run(tmp_path, failed, workloads=FEW), plots=False))
+    words = text_of(build(write_run(tmp_path, failed, workloads=FEW), plots=False))
     assert "0 ok" in words
     assert "broken" in words
 
@@ -267,10 +263,7 @@ def test_inline_svg_follows_the_theme() -> None:
 
 def simulated(rate: float, cores: int, *free: str, side: str | None = None) -> Cell:
     """A cell of the simulator; `free`: the answer to a what-if."""
-    key = CellKey(
-        workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
-        repetition=1, duration=1, side=side,
-    )  # fmt: skip
+    key = synthetic.key(cores=cores, side=side)
     window = SimulatedWindow(
         ops=10, seconds=1e-6, instructions=1000, cycles=1000, stall=300, queue=100, spin=50, idle=1,
         transfers={},
@@ -287,7 +280,7 @@ def test_the_answers_of_a_what_if_have_a_table_and_no_curve(tmp_path: Path) -> N
     ]
     cells = [*(simulated(1000.0, cores) for cores in (1, 8, 80)), *answers]
     html = build(write_run(tmp_path, cells, workloads=FEW, filesystems=("ext4",), cpus=80))
-    said = text(html)
+    said = text_of(html)
     assert "object 3" in said
     assert "free-" not in html.read_text().partition('id="cells"')[0]
     assert "free-" not in (tmp_path / "plots/data-reads.svg").read_text()

@@ -6,30 +6,13 @@ import pytest
 from fscale.analysis.curves import arrange
 from fscale.analysis.report.partitions import rows
 from fscale.analysis.summary import summarise
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
+from tests.support import synthetic
 
 
 def cell(filesystem: str, repetition: int, rate: float, cores: int = 2) -> Cell:
-    key = CellKey(
-        workload="exim",
-        filesystem=filesystem,
-        medium="ram",
-        mode="buffered",
-        cores=cores,
-        repetition=repetition,
-        duration=5,
-    )
-    return Cell(
-        id=key.id,
-        key=key,
-        status="ok",
-        started="2026-01-01T00:00:00+00:00",
-        wall_seconds=6,
-        unit="messages",
-        ops=rate * 5,
-        seconds=5,
-        ops_per_second=rate,
-    )
+    key = synthetic.key(repetition, workload="exim", filesystem=filesystem, cores=cores, duration=5)
+    return synthetic.bare_cell(key, rate, unit="messages")
 
 
 def test_ratio_of_medians_with_the_interval_of_both_spreads() -> None:

@@ -25,6 +25,7 @@ from fscale.analysis.report.sidebyside import SubjectRow, rows
 from fscale.cli import app
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey, KernelBuild
+from tests.support.pages import text_of
 from tests.support.synthetic import cell, cpus_of, grid, key, machine, write_run
 
 pytestmark = pytest.mark.slow
@@ -312,7 +313,7 @@ def test_one_repetition_has_a_change_and_no_verdict(tmp_path: Path) -> None:
     for row in table(*paths):
         assert row.values[1].change == "-50.0%"
         assert row.values[1].verdict is None
-    words = text(build_several([NamedRun(p) for p in paths], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(p) for p in paths], tmp_path / "out", plots=False))
     assert "Not judged: 6.12. " in words
     assert "Every point was measured once" in words
 
@@ -323,7 +324,7 @@ def test_what_means_another_thing_is_drawn_and_not_compared(tmp_path: Path) -> N
     drawn = report(one, other)
     assert {v.ratio for row in rows(drawn) for v in row.values} == {None}
     assert len(drawn.pages[0].panels[0].curves) == 4
-    words = text(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
     assert "Runs that cannot be compared" in words
     assert "suite.warmup: 1 and 2" in words
     assert "--allow-different suite.warmup" in words
@@ -351,7 +352,7 @@ def test_a_point_that_fails_is_broken(tmp_path: Path) -> None:
     ]
     assert row.values[1].point is None
     assert row.values[1].health == "broken"
-    words = text(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
     assert "broken" in words
     assert "mount failed" in words
 
@@ -364,12 +365,6 @@ def test_runs_of_a_file_system_each_are_one_row(tmp_path: Path) -> None:
     assert {row.values[1].verdict for row in found} == {"slower"}
 
 
-def text(html: Path) -> str:
-    """The page's words."""
-    bare = re.sub(r"<(script|style|svg).*?</\1>", " ", html.read_text(), flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]+>", " ", bare).split())
-
-
 def test_the_page_has_each_run_s_own_sections(tmp_path: Path) -> None:
     paths = [run(tmp_path / k, f, kernel=k) for k, f in (("6.1", 1.0), ("6.12", 1.5))]
     for path, host in zip(paths, ("left", "right"), strict=True):
@@ -380,7 +375,7 @@ def test_the_page_has_each_run_s_own_sections(tmp_path: Path) -> None:
     page = html.read_text()
     for heading in ("<h3>old</h3>", "<h3>new</h3>"):
         assert page.count(heading) == 3  # cells, machine, how to reproduce
-    assert "machine.hostname: left and right" in text(html)
+    assert "machine.hostname: left and right" in text_of(html)
     ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     assert len(ids) == len(set(ids))
     with (tmp_path / "out" / "figures.csv").open() as file:
@@ -407,7 +402,7 @@ def test_the_charts_know_run_and_file_system(tmp_path: Path) -> None:
 def test_one_run_is_as_it_was(tmp_path: Path) -> None:
     path = run(tmp_path / "run")
     html = build(path, plots=False)
-    assert "Side by side" not in text(html)
+    assert "Side by side" not in text_of(html)
     (panel,) = _data(html)["panels"]
     assert [(c["name"], c["filesystem"], c["run"]) for c in panel["curves"]] == [
         ("ext4", "ext4", None), ("xfs", "xfs", None),
@@ -428,7 +423,7 @@ def test_the_command_writes_one_report(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", f"{one}=old", str(other), "--output", str(out)])
     assert done.exit_code == 0, done.output
     assert done.output.strip() == str(out / "report.html")
-    assert "old" in text(out / "report.html")
+    assert "old" in text_of(out / "report.html")
     assert "DIR=LABEL" in CliRunner().invoke(app, ["report", "--help"]).output
     assert not (one / "report.html").exists()
     assert list((out / "plots").glob("*.pdf"))

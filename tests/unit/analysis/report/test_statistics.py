@@ -23,29 +23,12 @@ from fscale.model.bench import CpuTimes, Descriptor
 from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import core_counts, layout
+from tests.support import synthetic
 from tests.support.synthetic import cell, cpus_of, descriptor
 
 
-def key(
-    cores: int = 1,
-    repetition: int = 1,
-    workload: str = "DRBL",
-    filesystem: str = "ext4",
-    medium: str = "ram",
-    **more: object,
-) -> CellKey:
-    return CellKey.model_validate(
-        {
-            "workload": workload,
-            "filesystem": filesystem,
-            "medium": medium,
-            "mode": "buffered",
-            "cores": cores,
-            "repetition": repetition,
-            "duration": 2,
-            **more,
-        }
-    )
+def key(cores: int = 1, repetition: int = 1, workload: str = "DRBL", **more: object) -> CellKey:
+    return synthetic.key(repetition, workload=workload, cores=cores, **({"duration": 2} | more))
 
 
 def cells(rates: list[float], cores: int = 1, **more: object) -> list[Cell]:

@@ -12,14 +12,7 @@ import pytest
 from fscale.runner.machine import host, kernel, tuning
 from fscale.runner.storage import blockqueue, geometry
 from tests.support import synthetic
-
-
-def put(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+from tests.support.files import write_files
 
 
 def note(name: bytes, kind: int, value: bytes) -> bytes:
@@ -38,7 +31,7 @@ CONFIG = "# CONFIG_KASAN is not set\nCONFIG_LOCKDEP=y\nCONFIG_LOCK_STAT=y\nCONFI
 
 
 def test_debug_options_come_from_the_configuration(tmp_path: Path) -> None:
-    put(tmp_path, {f"boot/config-{platform.release()}": CONFIG})
+    write_files(tmp_path, {f"boot/config-{platform.release()}": CONFIG})
     build = kernel.read(tmp_path)
     assert build.debug == ["LOCKDEP", "LOCK_STAT"]
     assert build.debug_from == f"/boot/config-{platform.release()}"
@@ -49,7 +42,7 @@ def test_debug_options_come_from_the_configuration(tmp_path: Path) -> None:
 
 def test_debug_options_show_without_a_configuration(tmp_path: Path) -> None:
     symbols = "0000000000000000 T kasan_report\n0000000000000000 t ext4_foo [ext4]\n"
-    put(tmp_path, {"proc/lockdep": "", "proc/kallsyms": symbols})
+    write_files(tmp_path, {"proc/lockdep": "", "proc/kallsyms": symbols})
     build = kernel.read(tmp_path)
     assert (build.debug, build.debug_from) == (["LOCKDEP", "KASAN"], "signs")
     assert kernel.read(tmp_path / "empty").debug == []
@@ -65,7 +58,7 @@ def test_debug_options_show_without_a_configuration(tmp_path: Path) -> None:
     ],
 )
 def test_turbo(tmp_path: Path, files: dict[str, str], turbo: bool | None) -> None:
-    put(tmp_path / "sys/devices/system/cpu", files)
+    write_files(tmp_path / "sys/devices/system/cpu", files)
     assert tuning.read(tmp_path).turbo is turbo
 
 
@@ -86,10 +79,12 @@ def test_turbo_is_warned_of_where_there_is_a_curve(
 def test_a_c_state_is_on_when_all_cpus_may_enter_it(tmp_path: Path) -> None:
     cpus = tmp_path / "sys/devices/system/cpu"
     for cpu, off in ((0, "0"), (1, "1")):
-        put(cpus / f"cpu{cpu}/cpuidle/state0", {"name": "POLL\n", "disable": "0\n"})
-        put(cpus / f"cpu{cpu}/cpuidle/state1", {"name": "C6\n", "disable": f"{off}\n"})
-    put(cpus / "cpuidle", {"current_driver": "intel_idle\n", "current_governor_ro": "menu\n"})
-    put(
+        write_files(cpus / f"cpu{cpu}/cpuidle/state0", {"name": "POLL\n", "disable": "0\n"})
+        write_files(cpus / f"cpu{cpu}/cpuidle/state1", {"name": "C6\n", "disable": f"{off}\n"})
+    write_files(
+        cpus / "cpuidle", {"current_driver": "intel_idle\n", "current_governor_ro": "menu\n"}
+    )
+    write_files(
         tmp_path,
         {
             "proc/sys/kernel/numa_balancing": "1\n",
@@ -140,7 +135,7 @@ def test_preemption_model(
     files[f"boot/config-{platform.release()}"] = config
     if debugfs:
         files["sys/kernel/debug/sched/preempt"] = debugfs
-    found = tuning.read(put(tmp_path, files))
+    found = tuning.read(write_files(tmp_path, files))
     assert found.preempt == model
     assert (found.preempt_from or "").startswith(source)
 
@@ -154,7 +149,7 @@ def test_a_kernel_that_says_preempt_alone_may_be_lazy(
 ) -> None:
     monkeypatch.setattr(platform, "release", lambda: release)
     files = {"proc/sys/kernel/version": "#1 SMP PREEMPT x", "proc/cmdline": ""}
-    assert tuning.read(put(tmp_path, files)).preempt == model
+    assert tuning.read(write_files(tmp_path, files)).preempt == model
 
 
 SELINUX = {"sys/kernel/security/lsm": "capability,landlock,selinux"}
@@ -212,7 +207,7 @@ APPARMOR = {"sys/kernel/security/lsm": "capability,apparmor"}
 def test_security_modules(
     tmp_path: Path, files: dict[str, str], names: list[str] | None, state: dict[str, str]
 ) -> None:
-    found = tuning.read(put(tmp_path, files))
+    found = tuning.read(write_files(tmp_path, files))
     assert (found.lsms, found.lsm_state) == (names, state)
 
 
@@ -237,7 +232,7 @@ def test_what_else_moves_figures(tmp_path: Path) -> None:
         "sys/kernel/mm/ksm/run": "1\n",
         "sys/kernel/mm/lru_gen/enabled": "0x0007\n",
     }
-    found = tuning.read(put(tmp_path, files))
+    found = tuning.read(write_files(tmp_path, files))
     assert found.sysctls == {
         "kernel.sched_autogroup_enabled": "1",
         "kernel.sched_something_new": "a b",
@@ -271,7 +266,7 @@ def test_cpus_that_are_set_apart_are_warned_of(
 
 def test_settings_of_two_runs_differ_by_their_names(tmp_path: Path) -> None:
     def flat(name: str, files: dict[str, str]) -> dict[str, object]:
-        return tuning.read(put(tmp_path / name, files)).flat
+        return tuning.read(write_files(tmp_path / name, files)).flat
 
     one = flat("a", {"proc/sys/vm/dirty_ratio": "20", "sys/kernel/debug/sched/preempt": "(none)"})
     two = flat("b", {"proc/sys/vm/dirty_ratio": "40", "sys/kernel/debug/sched/preempt": "(full)"})
@@ -289,7 +284,7 @@ def test_the_queue_of_a_device_and_of_its_partitions(tmp_path: Path) -> None:
         f"{disk}/queue/read_ahead_kb": "128\n",
         f"{disk}/disk1/partition": "1\n",
     }
-    put(tmp_path, files)
+    write_files(tmp_path, files)
     assert blockqueue.read_queue(tmp_path, tmp_path) is None  # as on tmpfs
     link = tmp_path / "sys/dev/block" / number
     link.parent.mkdir(parents=True)

@@ -7,6 +7,7 @@ import pytest
 
 from fscale.model import catalogue, paths
 from fscale.runner.storage import filesystem
+from tests.support.files import write_program
 
 
 @pytest.mark.parametrize("name", catalogue.names(paths.FILESYSTEMS))
@@ -29,7 +30,6 @@ def test_a_program_that_tells_none_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     program = tmp_path / "mkfs"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    write_program(program, f"#!/bin/sh\n{script}\n")
     monkeypatch.setattr(filesystem, "which", lambda _: str(program))
     assert filesystem.version(catalogue.load_filesystem("ext4")) is None

@@ -32,7 +32,7 @@ _LATE = (
 )
 
 
-class Server:
+class CliServer:
     """Starts command lines of fscale with one state directory.
 
     What fscale reads of its environment when it is imported is that of `environ`. `main` runs a

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-def once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Path]) -> Path:
+def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Path]) -> Path:
     """What `build` makes in a directory: made by the first worker that needs it, for all of them.
 
     A page takes many seconds to write, a simulation to run, and the tests of a module are spread
