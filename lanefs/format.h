@@ -99,7 +99,7 @@
  * inode's map.
  *
  * Journal. Each domain journals the metadata blocks of its own range, whole, in compound
- * transactions numbered without gaps, from db_tail_seq on in each epoch. A transaction in the log,
+ * transactions numbered without gaps, from db_tail_seq on in each epoch. A transaction in the journal,
  * which wraps around:
  *
  *   { descriptor: numbers of up to 504 blocks; then those blocks }*  { revoke: up to 504 }*  commit
@@ -109,15 +109,15 @@
  * Data is not journaled. Blocks get into a file as unwritten extents, and become written ones in
  * a transaction that begins after their data was written.
  *
- * The log ends before the first transaction that is not complete. A domain's transactions are
- * written one after the other, each commit block after a flush of all before it, and the log from
+ * Its contents end before the first transaction that is not complete. A domain's transactions are
+ * written one after the other, each commit block after a flush of all before it, and the journal from
  * db_tail on is not written over. So a good commit block of this epoch with the sequence where the
- * log ends, or a later one, anywhere in the journal, says that the medium has damaged or lost what
+ * contents end, or a later one, anywhere in the journal, says that the medium has damaged or lost what
  * was durable: then there is no recovery without a repair.
  *
  * Epochs. sb_epoch counts read-write mounts. Journal blocks of another epoch than sb_epoch are
- * void, and a domain superblock of an older one means an empty log. So one write of block 0, after
- * recovery has replayed every domain and flushed, discards all logs at once.
+ * void, and a domain superblock of an older one means an empty journal. So one write of block 0, after
+ * recovery has replayed every domain and flushed, discards all journals at once.
  *
  * Operations that span domains. An operation joins the running transactions of all domains that it
  * changes, all before it changes anything, and ties them: each one's commit block names the others
@@ -128,19 +128,19 @@
  *
  *   Atomic: ties are mutual, so if the cut leaves one part of an operation out, the other part's
  *   transaction needs one beyond the cut and is left out as well.
- *   Consistent: the domains' logs are sequences, so an operation's effects in a domain are left
+ *   Consistent: the domains' journals are sequences, so an operation's effects in a domain are left
  *   out only together with all later ones in that domain. Every invariant between two domains
  *   (a name and its inode, an extent and its bitmap) is changed by operations that join both, so
  *   it holds at every cut.
  *   Durable: fsync commits the closure: the transaction, those before it in its domain, those that
  *   these need, and so on. A transaction whose closure is on disk is called stable. It is part of
  *   every later cut, as no member of the closure needs anything outside of it.
- *   Nothing that is not stable leaves a trace outside of the logs: blocks are written in place,
- *   log space is reclaimed, and freed blocks are used again only for stable transactions. So
+ *   Nothing that is not stable leaves a trace outside of the journals: blocks are written in place,
+ *   journal space is reclaimed, and freed blocks are used again only for stable transactions. So
  *   discarding what is beyond the cut needs no undo.
  *   Once only: the discarded transactions stay discarded. Until block 0 is written with the next
- *   epoch, recovery after another crash sees the same logs, computes the same cut and replays the
- *   same blocks; after it, all logs are void.
+ *   epoch, recovery after another crash sees the same journals, computes the same cut and replays the
+ *   same blocks; after it, all journals are void.
  *   Block 0 and the domain superblocks are not journaled. What changes in them lies within their
  *   first 512 bytes, so that a torn write of 4096 bytes leaves the old or the new state.
  */
@@ -215,7 +215,7 @@ struct lanefs_header {
 #define LANEFS_INCOMPAT_KNOWN	LANEFS_INCOMPAT_LOG
 
 /* sb_state */
-#define LANEFS_STATE_CLEAN	1	/* unmounted; the logs are void */
+#define LANEFS_STATE_CLEAN	1	/* unmounted; the journals are void */
 #define LANEFS_STATE_MOUNTED	2	/* mounted, or crashed: recover */
 #define LANEFS_STATE_ERROR	0x8000	/* flag: damage was found, fsck must look */
 
@@ -247,7 +247,7 @@ struct lanefs_super_block {
 
 /* The second block of each domain. Where the journal begins is all that changes. */
 struct lanefs_domain_block {
-	struct lanefs_header db_header;	/* lh_epoch: epoch of the log */
+	struct lanefs_header db_header;	/* lh_epoch: epoch of the journal */
 	__le32	db_domain;
 	__le32	db_reserved0;
 	__le64	db_base;		/* as lanefs_domain_layout() says */
@@ -409,7 +409,7 @@ struct lanefs_acl_entry {
 
 struct lanefs_commit_block {
 	struct lanefs_header jc_header;
-	__le64	jc_blocks;	/* of the transaction in the log, this block included */
+	__le64	jc_blocks;	/* of the transaction in the journal, this block included */
 	__le64	jc_time;	/* nanoseconds since 1970 */
 	__le64	jc_needs[LANEFS_MAX_DOMAINS];	/* sequence in each domain; 0: none; own: 0 */
 	__u8	jc_reserved[LANEFS_BLOCK_SIZE - 64 - 16 - 8 * LANEFS_MAX_DOMAINS];

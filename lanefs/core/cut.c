@@ -11,27 +11,28 @@ bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 dom
 	return true;
 }
 
-static bool needs_beyond(const struct lanefs_cut_node *node, const struct lanefs_cut_log *logs,
+static bool needs_beyond(const struct lanefs_cut_node *node,
+			 const struct lanefs_cut_journal *journals,
 			 u32 domains)
 {
 	u32 d;
 
 	for (d = 0; d < domains; d++)
-		if (le64_to_cpu(node->needs[d]) > logs[d].end)
+		if (le64_to_cpu(node->needs[d]) > journals[d].end)
 			return true;
 	return false;
 }
 
 /* A transaction stays with all before it only, so it needs what they need. */
-static void add_up_needs(struct lanefs_cut_log *log, u32 domains)
+static void add_up_needs(struct lanefs_cut_journal *journal, u32 domains)
 {
 	__le64 *needs, *before;
 	u64 i;
 	u32 d;
 
-	for (i = 1; i < log->count; i++) {
-		needs = log->nodes[i].needs;
-		before = log->nodes[i - 1].needs;
+	for (i = 1; i < journal->count; i++) {
+		needs = journal->nodes[i].needs;
+		before = journal->nodes[i - 1].needs;
 		for (d = 0; d < domains; d++)
 			if (le64_to_cpu(before[d]) > le64_to_cpu(needs[d]))
 				needs[d] = before[d];
@@ -39,29 +40,30 @@ static void add_up_needs(struct lanefs_cut_log *log, u32 domains)
 }
 
 /* Lowers the end to the last transaction that can stay. Returns whether it moved. */
-static bool lower_end(struct lanefs_cut_log *log, const struct lanefs_cut_log *logs, u32 domains)
+static bool lower_end(struct lanefs_cut_journal *journal,
+		      const struct lanefs_cut_journal *journals, u32 domains)
 {
-	u64 before = log->end;
+	u64 before = journal->end;
 
-	while (log->end > log->base &&
-	       needs_beyond(&log->nodes[log->end - log->base - 1], logs, domains))
-		log->end--;
-	return log->end != before;
+	while (journal->end > journal->base &&
+	       needs_beyond(&journal->nodes[journal->end - journal->base - 1], journals, domains))
+		journal->end--;
+	return journal->end != before;
 }
 
-void lanefs_cut(struct lanefs_cut_log *logs, u32 domains)
+void lanefs_cut(struct lanefs_cut_journal *journals, u32 domains)
 {
 	bool moved;
 	u32 d;
 
 	for (d = 0; d < domains; d++) {
-		add_up_needs(&logs[d], domains);
-		logs[d].end = logs[d].base + logs[d].count;
+		add_up_needs(&journals[d], domains);
+		journals[d].end = journals[d].base + journals[d].count;
 	}
 	do {
 		moved = false;
 		for (d = 0; d < domains; d++)
-			if (lower_end(&logs[d], logs, domains))
+			if (lower_end(&journals[d], journals, domains))
 				moved = true;
 	} while (moved);
 }

@@ -5,14 +5,14 @@
 #include "shim.h"
 #include "../format.h"
 
-/* A complete transaction in a domain's log: what it needs of the other domains. */
+/* A complete transaction in a domain's journal: what it needs of the other domains. */
 struct lanefs_cut_node {
 	u64 seq;
 	__le64 *needs;	/* [domains], as jc_needs; afterwards, of all up to this one; may be shared */
 };
 
-/* The complete transactions of a domain's log, by ascending sequence without gaps. */
-struct lanefs_cut_log {
+/* The complete transactions of a domain's journal, by ascending sequence without gaps. */
+struct lanefs_cut_journal {
 	struct lanefs_cut_node *nodes;
 	u64 count;
 	u64 base;	/* the sequence before the first one: all up to it is in place */
@@ -26,10 +26,10 @@ struct lanefs_cut_log {
 bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 domains);
 
 /*
- * The largest cut of @domains logs: no transaction up to a log's end needs one beyond the end of
+ * The largest cut of @domains journals: no transaction up to a journal's end needs one beyond the end of
  * another. Ends only go down, each by at most its count: the time is O(transactions x @domains^2),
- * also for logs made to take long.
+ * also for journals made to take long.
  */
-void lanefs_cut(struct lanefs_cut_log *logs, u32 domains);
+void lanefs_cut(struct lanefs_cut_journal *journals, u32 domains);
 
 #endif

@@ -5,7 +5,7 @@
 #include "shim.h"
 
 /*
- * A list of what has joined a transaction (Son et al., FAST'18, section 3.2): nodes are inserted
+ * A list of what has joined a transaction (Son et al., FAST'18, section 3.1.1): nodes are inserted
  * without a lock, and removed in two phases: a mark now, which may be taken back, and the link
  * when the list is fetched. It is fetched when all who could insert have ended.
  *

@@ -4,7 +4,7 @@
 /* A revoke comes after the copies of its own transaction, wherever it lies. */
 static int by_block(const void *left, const void *right)
 {
-	const struct lanefs_log_record *a = left, *b = right;
+	const struct lanefs_journal_record *a = left, *b = right;
 
 	if (a->block != b->block)
 		return a->block < b->block ? -1 : 1;
@@ -15,29 +15,29 @@ static int by_block(const void *left, const void *right)
 
 static int by_place(const void *left, const void *right)
 {
-	const struct lanefs_log_record *a = left, *b = right;
+	const struct lanefs_journal_record *a = left, *b = right;
 
 	return a->at < b->at ? -1 : a->at > b->at;
 }
 
-u64 lanefs_records_compact(struct lanefs_log_record *records, u64 count)
+u64 lanefs_records_compact(struct lanefs_journal_record *records, u64 count)
 {
 	u64 kept = 0, i;
 
 	lanefs_sort(records, count, sizeof(*records), by_block);
 	for (i = 0; i < count; i++) {
-		const struct lanefs_log_record *before = kept ? &records[kept - 1] : NULL;
+		const struct lanefs_journal_record *before = kept ? &records[kept - 1] : NULL;
 
-		if (records[i].at == LANEFS_LOG_REVOKED &&
+		if (records[i].at == LANEFS_JSCAN_REVOKED &&
 		    (!before || before->block != records[i].block ||
-		     before->at == LANEFS_LOG_REVOKED))
+		     before->at == LANEFS_JSCAN_REVOKED))
 			continue;
 		records[kept++] = records[i];
 	}
 	return kept;
 }
 
-u64 lanefs_records_newest(struct lanefs_log_record *records, u64 count, u32 txns)
+u64 lanefs_records_newest(struct lanefs_journal_record *records, u64 count, u32 txns)
 {
 	u64 kept = 0, i;
 
@@ -51,12 +51,12 @@ u64 lanefs_records_newest(struct lanefs_log_record *records, u64 count, u32 txns
 	}
 	count = kept;
 	for (i = 0, kept = 0; i < count; i++)
-		if (records[i].at != LANEFS_LOG_REVOKED)
+		if (records[i].at != LANEFS_JSCAN_REVOKED)
 			records[kept++] = records[i];
 	return kept;
 }
 
-void lanefs_records_by_place(struct lanefs_log_record *records, u64 count)
+void lanefs_records_by_place(struct lanefs_journal_record *records, u64 count)
 {
 	lanefs_sort(records, count, sizeof(*records), by_place);
 }

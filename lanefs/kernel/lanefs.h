@@ -7,7 +7,8 @@
  * Locks, outermost first:
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks; s_space_mutex
  *   s_writeout (SRCU), folio locks
- *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
+ *   a handle (lanefs_handle_start() to lanefs_handle_stop()): a domain's commit waits for its
+ *   handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
  *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation
@@ -16,7 +17,7 @@
  *   d_bitmaps_mutex of a domain
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, j_home_lock, d_discard_lock,
- *     li_log_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache, a
+ *     li_journal_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache, a
  *     trim holds g_lock around d_batch_lock, and a stream's lock is held around g_lock and work
  *     queues' locks
  *
@@ -166,7 +167,7 @@ struct lanefs_inode {
 	u64 li_blocks;
 	u64 li_goal;				/* where to look for data blocks */
 	u32 li_map_seq;				/* counts the changes of the extent map */
-	spinlock_t li_log_lock;			/* the copy of the inode into its table block */
+	spinlock_t li_journal_lock;		/* the copy of the inode into its table block */
 	bool li_orphan;
 	bool li_preallocated;			/* blocks past the end to be given back on close */
 	bool li_fallocating;			/* no preallocation: close() could not tell it apart */

@@ -11,13 +11,13 @@
 #define MOST 4
 
 static struct lanefs_cut_node nodes[DOMAINS][MOST];
-static struct lanefs_cut_log logs[DOMAINS];
+static struct lanefs_cut_journal journals[DOMAINS];
 static __le64 needs[DOMAINS][MOST][DOMAINS];
 
 static bool is_cut(const u64 *end)
 {
 	for (int d = 0; d < DOMAINS; d++)
-		for (u64 i = 0; i < end[d] - logs[d].base; i++)
+		for (u64 i = 0; i < end[d] - journals[d].base; i++)
 			for (int other = 0; other < DOMAINS; other++)
 				if (le64_to_cpu(needs[d][i][other]) > end[other])
 					return false;
@@ -30,10 +30,10 @@ static void search(u64 *best)
 	u64 end[DOMAINS];
 
 	for (int d = 0; d < DOMAINS; d++)
-		best[d] = logs[d].base;
-	for (end[0] = logs[0].base; end[0] <= logs[0].base + logs[0].count; end[0]++)
-		for (end[1] = logs[1].base; end[1] <= logs[1].base + logs[1].count; end[1]++)
-			for (end[2] = logs[2].base; end[2] <= logs[2].base + logs[2].count; end[2]++)
+		best[d] = journals[d].base;
+	for (end[0] = journals[0].base; end[0] <= journals[0].base + journals[0].count; end[0]++)
+		for (end[1] = journals[1].base; end[1] <= journals[1].base + journals[1].count; end[1]++)
+			for (end[2] = journals[2].base; end[2] <= journals[2].base + journals[2].count; end[2]++)
 				for (int d = 0; is_cut(end) && d < DOMAINS; d++)
 					if (end[d] > best[d])
 						best[d] = end[d];
@@ -45,7 +45,7 @@ static int share_needs(void)
 	int shared = 0;
 
 	for (int d = 0; d < DOMAINS; d++)
-		for (u64 i = 1; i < logs[d].count; i++)
+		for (u64 i = 1; i < journals[d].count; i++)
 			if (lanefs_cut_needs_no_more(nodes[d][i].needs, nodes[d][i - 1].needs,
 						     DOMAINS)) {
 				nodes[d][i].needs = nodes[d][i - 1].needs;
@@ -54,20 +54,20 @@ static int share_needs(void)
 	return shared;
 }
 
-static void random_logs(void)
+static void random_journals(void)
 {
 	for (int d = 0; d < DOMAINS; d++) {
-		logs[d].nodes = nodes[d];
-		logs[d].base = pick(5);
-		logs[d].count = pick(MOST + 1);
+		journals[d].nodes = nodes[d];
+		journals[d].base = pick(5);
+		journals[d].count = pick(MOST + 1);
 	}
 	for (int d = 0; d < DOMAINS; d++)
-		for (u64 i = 0; i < logs[d].count; i++) {
-			nodes[d][i].seq = logs[d].base + 1 + i;
+		for (u64 i = 0; i < journals[d].count; i++) {
+			nodes[d][i].seq = journals[d].base + 1 + i;
 			nodes[d][i].needs = needs[d][i];
 			for (int other = 0; other < DOMAINS; other++) {
 				u64 need = other == d || pick(2) ? 0 :
-					   logs[other].base + pick((unsigned int)logs[other].count + 2);
+					   journals[other].base + pick((unsigned int)journals[other].count + 2);
 
 				needs[d][i][other] = cpu_to_le64(need);
 			}
@@ -75,18 +75,18 @@ static void random_logs(void)
 }
 
 /*
- * Two logs of which each transaction needs one of the other's, in a chain: nothing stays, and each
+ * Two journals of which each transaction needs one of the other's, in a chain: nothing stays, and each
  * end is lowered by one at a time. Made so by hand it must not take hours.
  */
 static void long_chain(u64 count)
 {
 	struct lanefs_cut_node *chain = calloc(2 * count, sizeof(*chain));
 	__le64 *values = calloc(4 * count, sizeof(*values));
-	struct lanefs_cut_log two[2];
+	struct lanefs_cut_journal two[2];
 
 	CHECK(chain && values);
 	for (int d = 0; d < 2; d++) {
-		two[d] = (struct lanefs_cut_log){ .nodes = chain + (u64)d * count, .count = count };
+		two[d] = (struct lanefs_cut_journal){ .nodes = chain + (u64)d * count, .count = count };
 		for (u64 i = 0; i < count; i++) {
 			two[d].nodes[i].seq = i + 1;
 			two[d].nodes[i].needs = values + 2 * ((u64)d * count + i);
@@ -109,14 +109,14 @@ int main(void)
 	for (int i = 0; i < 50000; i++) {
 		u64 best[DOMAINS];
 
-		random_logs();
+		random_journals();
 		search(best);
 		if (i % 2)
 			shared += share_needs();
-		lanefs_cut(logs, DOMAINS);
+		lanefs_cut(journals, DOMAINS);
 		for (int d = 0; d < DOMAINS; d++) {
-			CHECK_EQUAL(logs[d].end, best[d]);
-			shortened += best[d] < logs[d].base + logs[d].count;
+			CHECK_EQUAL(journals[d].end, best[d]);
+			shortened += best[d] < journals[d].base + journals[d].count;
 		}
 	}
 	CHECK(shortened > 1000 && shared > 1000);

@@ -3,7 +3,7 @@
 
     .venv/bin/python -m tests.validation.bisect --output results/validation/bisect
 
-A repository of eight commits of lanefs; one of them makes lanefs_begin() slower
+A repository of eight commits of lanefs; one of them makes lanefs_handle_start() slower
 (plants/delay.patch). Prints what git names, and seconds; exits with 1 where it is another commit.
 """
 

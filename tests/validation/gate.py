@@ -44,7 +44,7 @@ class Plant:
 
 PLANTS = {
     # One atomic counter in the path of every change.
-    "atomic": Plant(("lanefs_planted",), ("lanefs_begin",)),
+    "atomic": Plant(("lanefs_planted",), ("lanefs_handle_start",)),
     # What each domain has of its own, side by side in one line.
     "sharing": Plant(
         ("lanefs_inodes_free",), ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_choose_domain")

@@ -75,7 +75,7 @@ static int lanefs_dir_free_key(struct inode *dir, u64 first, u64 *key)
 
 /*
  * Adds a name that is not there. lanefs_tree_blocks_needed() blocks must be reserved; the directory
- * is to be logged afterwards.
+ * is to be journaled afterwards.
  */
 int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
 		   unsigned int length, u64 ino, umode_t mode)
@@ -121,7 +121,7 @@ static struct lanefs_dirent *lanefs_dir_entry(struct lanefs_handle *h, struct in
 	return ERR_PTR(-EUCLEAN);
 }
 
-/* Removes an entry; the directory is to be logged afterwards. */
+/* Removes an entry; the directory is to be journaled afterwards. */
 int lanefs_dir_remove(struct lanefs_handle *h, struct inode *dir, u64 key)
 {
 	struct lanefs_dirent *entry;

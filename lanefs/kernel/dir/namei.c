@@ -45,7 +45,7 @@ int lanefs_dirsync(struct inode *dir)
 void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)
 {
 	lanefs_set_mtime(dir, lanefs_touch_ctime(dir));
-	lanefs_inode_log(h, dir, true);
+	lanefs_inode_journal(h, dir, true);
 }
 
 /* Reserves what adding a name takes, or two in each of two domains. */
@@ -116,7 +116,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	struct inode *inode;
 	int err;
 
-	err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
+	err = lanefs_handle_start(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_reserve_names(&h, dir, 1);
@@ -138,19 +138,19 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 		err = lanefs_add_name(&h, dir, dentry, inode);
 	if (err) {
 		lanefs_undo_create(&h, inode);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		discard_new_inode(inode);
 		return err;
 	}
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 	if (S_ISDIR(mode))
 		lanefs_set_links(dir, dir->i_nlink + 1);
 	lanefs_touch_dir(&h, dir);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	d_instantiate_new(dentry, inode);
 	return 0;
 out:
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 
@@ -210,7 +210,7 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 	struct inode *inode;
 	int err;
 
-	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, &domain, 1);
+	err = lanefs_handle_start(&h, sbi, LANEFS_CREDITS, &domain, 1);
 	if (err)
 		return ERR_PTR(err);
 	inode = lanefs_inode_new(&h, idmap, dir, domain, mode, 0);
@@ -221,15 +221,15 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 		err = lanefs_xattr_init_security(&h, inode, dir, NULL);
 	if (err) {
 		lanefs_undo_create(&h, inode);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		discard_new_inode(inode);
 		return ERR_PTR(err);
 	}
 	lanefs_set_links(inode, 0);
 	lanefs_orphan(&h, inode, true);
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 out:
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return inode;
 }
 
@@ -268,7 +268,7 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 	struct lanefs_handle h;
 	int err;
 
-	err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
+	err = lanefs_handle_start(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_reserve_names(&h, dir, 1);
@@ -283,10 +283,10 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 			lanefs_orphan(&h, inode, false);
 		lanefs_touch_ctime(inode);
 		lanefs_set_links(inode, inode->i_nlink + 1);
-		lanefs_inode_log(&h, inode, true);
+		lanefs_inode_journal(&h, inode, true);
 		lanefs_touch_dir(&h, dir);
 	}
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 
@@ -329,7 +329,7 @@ int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
 	lanefs_set_links(inode, S_ISDIR(inode->i_mode) ? 0 : inode->i_nlink - 1);
 	if (!inode->i_nlink)
 		lanefs_orphan(h, inode, true);
-	lanefs_inode_log(h, inode, true);
+	lanefs_inode_journal(h, inode, true);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)
 
 	err = lanefs_dir_find(dir, dentry->d_name.name, dentry->d_name.len, &key, &ino);
 	if (!err)
-		err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
+		err = lanefs_handle_start(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_dir_remove(&h, dir, key);
@@ -357,7 +357,7 @@ static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)
 	lanefs_touch_dir(&h, dir);
 	if (err)
 		lanefs_abort(sbi);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 

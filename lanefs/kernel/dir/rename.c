@@ -61,7 +61,7 @@ static int lanefs_rename_begin(struct lanefs_handle *h, const struct lanefs_side
 		domains[count++] = LANEFS_I(to->inode)->li_domain;
 	if (whiteout)
 		domains[count++] = *whiteout;
-	err = lanefs_begin(h, sbi, 3 * LANEFS_CREDITS, domains, count);
+	err = lanefs_handle_start(h, sbi, 3 * LANEFS_CREDITS, domains, count);
 	if (err)
 		return err;
 	err = lanefs_reserve_names(h, to->dir, 1);
@@ -75,7 +75,7 @@ static int lanefs_rename_begin(struct lanefs_handle *h, const struct lanefs_side
 		err = lanefs_reserve(h, sbi->s_domain[*whiteout], LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
 	if (err)
-		lanefs_end(h);
+		lanefs_handle_stop(h);
 	return err;
 }
 
@@ -83,13 +83,13 @@ static int lanefs_rename_done(struct lanefs_handle *h, struct lanefs_side *from,
 			      struct lanefs_side *to, int err)
 {
 	lanefs_touch_ctime(from->inode);
-	lanefs_inode_log(h, from->inode, true);
+	lanefs_inode_journal(h, from->inode, true);
 	lanefs_touch_dir(h, from->dir);
 	if (to->dir != from->dir)
 		lanefs_touch_dir(h, to->dir);
 	if (err)
 		lanefs_abort(h->h_sbi);
-	lanefs_end(h);
+	lanefs_handle_stop(h);
 	return err;
 }
 
@@ -123,7 +123,7 @@ static int lanefs_rename_exchange(struct lanefs_handle *h, struct lanefs_side *f
 	if (!err)
 		err = lanefs_rename_parent(to->inode, to->dir, from->dir);
 	lanefs_touch_ctime(to->inode);
-	lanefs_inode_log(h, to->inode, true);
+	lanefs_inode_journal(h, to->inode, true);
 	return err;
 }
 
@@ -144,7 +144,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 		whiteout = lanefs_inode_new(&h, idmap, from->dir, domain, S_IFCHR | WHITEOUT_MODE,
 					    WHITEOUT_DEV);
 		if (IS_ERR(whiteout)) {
-			lanefs_end(&h);
+			lanefs_handle_stop(&h);
 			return PTR_ERR(whiteout);
 		}
 		err = lanefs_xattr_init_security(&h, whiteout, from->dir, &from->dentry->d_name);
@@ -157,7 +157,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 		goto take_back;
 	/* An inode in the table stays there (lanefs_inode_confirm()). */
 	if (whiteout)
-		lanefs_inode_log(&h, whiteout, true);
+		lanefs_inode_journal(&h, whiteout, true);
 	if (!err)
 		err = flags & RENAME_EXCHANGE ? lanefs_rename_exchange(&h, from, to) :
 						lanefs_rename_over(&h, from, to, whiteout);
@@ -172,7 +172,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 take_back:
 	if (whiteout)
 		lanefs_undo_create(&h, whiteout);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	if (whiteout)
 		discard_new_inode(whiteout);
 	return err;

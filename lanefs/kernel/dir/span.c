@@ -50,7 +50,7 @@ int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const stru
 	mutex_lock(&domain->d_span_mutex);
 	err = lanefs_dir_add(h, span, remote.bytes, remote.length, inode->i_ino, inode->i_mode);
 	if (!err)
-		lanefs_inode_log(h, span, true);
+		lanefs_inode_journal(h, span, true);
 	mutex_unlock(&domain->d_span_mutex);
 	return err;
 }
@@ -75,7 +75,7 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 	else if (!err || err == -ENOENT)
 		err = -EUCLEAN;
 	if (!err)
-		lanefs_inode_log(h, span, true);
+		lanefs_inode_journal(h, span, true);
 	mutex_unlock(&domain->d_span_mutex);
 	if (err == -EUCLEAN)
 		lanefs_error(domain->d_sbi, "domain %u: inode %llu lacks the remote entry of a name",

@@ -96,7 +96,7 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
 	}
 	li->li_goal = map->block + count;
 	lanefs_add_blocks(inode, count);
-	lanefs_inode_log(h, inode, true);
+	lanefs_inode_journal(h, inode, true);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static int lanefs_data_alloc_from(struct lanefs_domain *domain, struct inode *in
 	domains[0] = li->li_domain;
 	domains[1] = domain->d_id;
 	lanefs_alloc_prepare(domain, READ_ONCE(li->li_goal));
-	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	err = lanefs_handle_start(&h, sbi, LANEFS_CREDITS, domains, 2);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
@@ -148,7 +148,7 @@ out:
 	up_write(&li->li_tree_sem);
 	if (err && err != -ENOSPC && err != -EAGAIN)
 		lanefs_abort(sbi);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 
@@ -332,8 +332,9 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 	int err;
 
 	for (; at < end; at += done) {
-		err = lanefs_begin(&h, LANEFS_SB(inode->i_sb),
-				   unwritten ? LANEFS_CREDITS : LANEFS_CREDITS_INODE, &li->li_domain, 1);
+		err = lanefs_handle_start(&h, LANEFS_SB(inode->i_sb),
+					  unwritten ? LANEFS_CREDITS : LANEFS_CREDITS_INODE,
+					  &li->li_domain, 1);
 		if (err)
 			return err;
 		/* If there is no block left the change may still need none. */
@@ -348,11 +349,11 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 		written = min(written, i_size_read(inode));
 		if (!err && written > li->li_disk_size)
 			li->li_disk_size = written;
-		lanefs_inode_log(&h, inode, true);
+		lanefs_inode_journal(&h, inode, true);
 		up_write(&li->li_tree_sem);
 		if (err && err != -ENOSPC)
 			lanefs_abort(LANEFS_SB(inode->i_sb));
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		if (err)
 			return err;
 	}

@@ -533,7 +533,7 @@ int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *s
 		domains[0] = li->li_domain;
 		domains[1] = xa_to_value(entry);
 		lanefs_alloc_prepare(sbi->s_domain[domains[1]], READ_ONCE(li->li_goal));
-		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+		err = lanefs_handle_start(&h, sbi, LANEFS_CREDITS, domains, 2);
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
@@ -544,7 +544,7 @@ int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *s
 		up_write(&li->li_tree_sem);
 		if (err && err != -ENOSPC)
 			lanefs_abort(sbi);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		if (err || map->block)
 			return err;
 	}

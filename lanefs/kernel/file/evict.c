@@ -13,7 +13,7 @@ static int lanefs_inode_delete(struct inode *inode)
 	if (S_ISREG(inode->i_mode))
 		err = lanefs_free_range(inode, 0, LANEFS_MAX_FILE_BLOCKS);
 	if (!err)
-		err = lanefs_begin_inode(&h, inode);
+		err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	if (S_ISLNK(inode->i_mode))
@@ -28,7 +28,7 @@ static int lanefs_inode_delete(struct inode *inode)
 	}
 	if (err)
 		lanefs_abort(LANEFS_SB(inode->i_sb));
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 

@@ -99,7 +99,7 @@ static int lanefs_punch_hole(struct inode *inode, loff_t start, loff_t end)
 		return err;
 	/* If the last page goes unwritten its I/O end cannot move the size on disk. */
 	if (last >= i_size_read(inode) && i_size_read(inode) > li->li_disk_size) {
-		err = lanefs_write_below(inode, first) ?: lanefs_log_size(inode, i_size_read(inode));
+		err = lanefs_write_below(inode, first) ?: lanefs_size_journal(inode, i_size_read(inode));
 		if (err)
 			return err;
 	}
@@ -155,7 +155,7 @@ static int lanefs_fallocate_range(struct inode *inode, int mode, loff_t start, l
 	if (err || (mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
 		return err;
 	truncate_setsize(inode, end);
-	return lanefs_log_size(inode, end);
+	return lanefs_size_journal(inode, end);
 }
 
 /* With the inode and its mapping locked, and no direct I/O under way. */

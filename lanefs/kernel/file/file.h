@@ -21,7 +21,7 @@ ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
 bool lanefs_maps_past_end(struct inode *inode);
 int lanefs_write_below(struct inode *inode, loff_t size);
-int lanefs_log_size(struct inode *inode, loff_t size);
+int lanefs_size_journal(struct inode *inode, loff_t size);
 int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 
 /* data.c */

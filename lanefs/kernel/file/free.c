@@ -8,7 +8,7 @@
 #define LANEFS_FREE_EXTENTS	8
 
 /*
- * Whether the handle can log what one extent more may change in the inode's domain: its leaf and the
+ * Whether the handle can journal what one extent more may change in the inode's domain: its leaf and the
  * nodes above, the bitmaps of those and of itself, and a block of revokes. Trees that are all path
  * need it for each.
  */
@@ -97,18 +97,18 @@ static int lanefs_free_begin(struct lanefs_handle *h, const struct inode *inode,
 
 	lanefs_free_clip(map, end);
 	lanefs_free_prepare(domain, map->block, map->length);
-	return lanefs_begin(h, sbi, LANEFS_CREDITS, domains, 2);
+	return lanefs_handle_start(h, sbi, LANEFS_CREDITS, domains, 2);
 }
 
-/* With the tree locked: frees some of the blocks from *from on, and logs the inode. */
-static int lanefs_free_logged(struct lanefs_handle *h, struct inode *inode, u64 *from, u64 to)
+/* With the tree locked: frees some of the blocks from *from on, and journals the inode. */
+static int lanefs_free_journaled(struct lanefs_handle *h, struct inode *inode, u64 *from, u64 to)
 {
 	int err = lanefs_free_some(h, inode, from, to);
 
 	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
 	if (err)
 		lanefs_abort(h->h_sbi);
-	lanefs_inode_log(h, inode, true);
+	lanefs_inode_journal(h, inode, true);
 	return err;
 }
 
@@ -133,9 +133,9 @@ static int lanefs_free_all(struct inode *inode, u64 from, u64 to, bool cuts)
 					     lanefs_tree_blocks_needed(inode),
 					     LANEFS_FOR_COMPLETION);
 		if (!err)
-			err = lanefs_free_logged(&h, inode, &from, to);
+			err = lanefs_free_journaled(&h, inode, &from, to);
 		up_write(&li->li_tree_sem);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		if (err)
 			return err;
 		cond_resched();
@@ -201,18 +201,18 @@ int lanefs_truncate_blocks(struct inode *inode, loff_t size)
 
 	err = lanefs_next_mapped(inode, &from, LANEFS_MAX_FILE_BLOCKS, &map);
 	if (err || from >= LANEFS_MAX_FILE_BLOCKS)
-		return err ?: lanefs_log_size(inode, size);
+		return err ?: lanefs_size_journal(inode, size);
 	err = lanefs_free_begin(&h, inode, &map, LANEFS_MAX_FILE_BLOCKS);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
 	li->li_disk_size = size;
-	err = lanefs_free_logged(&h, inode, &from, LANEFS_MAX_FILE_BLOCKS);
+	err = lanefs_free_journaled(&h, inode, &from, LANEFS_MAX_FILE_BLOCKS);
 	lanefs_orphan(&h, inode, from < LANEFS_MAX_FILE_BLOCKS || !inode->i_nlink);
 	up_write(&li->li_tree_sem);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	if (err || from >= LANEFS_MAX_FILE_BLOCKS)
 		return err;
 	err = lanefs_free_range(inode, from, LANEFS_MAX_FILE_BLOCKS);
-	return err ?: lanefs_log_size(inode, size);
+	return err ?: lanefs_size_journal(inode, size);
 }

@@ -102,7 +102,7 @@ static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *
 	struct lanefs_map map;
 	int err;
 
-	err = lanefs_begin(&h, domain->d_sbi, LANEFS_CREDITS, domains, 2);
+	err = lanefs_handle_start(&h, domain->d_sbi, LANEFS_CREDITS, domains, 2);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
@@ -121,11 +121,11 @@ static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *
 		live[i].copy = 0;
 		collector->co_moved++;
 	}
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 	up_write(&li->li_tree_sem);
 	if (err && err != -ENOSPC)
 		lanefs_abort(domain->d_sbi);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 

@@ -20,10 +20,10 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 		if (S_ISREG(inode->i_mode))
 			err = lanefs_free_past_end(inode);
 		if (!err)
-			err = lanefs_begin_inode(&h, inode);
+			err = lanefs_handle_start_inode(&h, inode);
 		if (!err) {
 			lanefs_orphan(&h, inode, false);
-			lanefs_end(&h);
+			lanefs_handle_stop(&h);
 		}
 	}
 	iput(inode);

@@ -92,7 +92,7 @@ static void lanefs_rewrite_lost(struct inode *inode, u64 block, u64 count)
 	up_write(&li->li_tree_sem);
 }
 
-/* Whether the handle can log one piece more: a path with what splits, bitmaps and owners. */
+/* Whether the handle can journal one piece more: a path with what splits, bitmaps and owners. */
 bool lanefs_rewrite_more(const struct lanefs_handle *h)
 {
 	int part;
@@ -187,7 +187,7 @@ static int lanefs_rewritten_piece(struct inode *inode, loff_t size, struct lanef
 	if (err)
 		return err;
 	domains[2] = old.block ? lanefs_block_domain(sbi, old.block)->d_id : domains[0];
-	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 3);
+	err = lanefs_handle_start(&h, sbi, LANEFS_CREDITS, domains, 3);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
@@ -199,12 +199,12 @@ static int lanefs_rewritten_piece(struct inode *inode, loff_t size, struct lanef
 		     min_t(loff_t, size, (loff_t)done->at << LANEFS_BLOCK_SHIFT));
 	if (size > li->li_disk_size)
 		li->li_disk_size = size;
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 	lanefs_delalloc_return(&h, inode, lent);
 	up_write(&li->li_tree_sem);
 	if (err && err != -ENOSPC && err != -EAGAIN)
 		lanefs_abort(sbi);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err == -EAGAIN ? 0 : err;
 }
 

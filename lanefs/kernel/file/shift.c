@@ -84,7 +84,7 @@ static int lanefs_shift_begin_in(struct lanefs_handle *h, struct inode *inode, u
 		li->li_disk_size = size;
 		lanefs_orphan(h, inode, true);
 	}
-	lanefs_inode_log(h, inode, true);
+	lanefs_inode_journal(h, inode, true);
 	return err;
 }
 
@@ -95,7 +95,8 @@ static int lanefs_shift_begin(struct inode *inode, u64 first, u64 second, u64 at
 	int err, retries = 0;
 
 	do {
-		err = lanefs_begin(&h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_SHIFT, &li->li_domain, 1);
+		err = lanefs_handle_start(&h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_SHIFT,
+					  &li->li_domain, 1);
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
@@ -103,12 +104,12 @@ static int lanefs_shift_begin(struct inode *inode, u64 first, u64 second, u64 at
 		up_write(&li->li_tree_sem);
 		if (err && err != -ENOSPC)
 			lanefs_abort(h.h_sbi);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries));
 	return err;
 }
 
-/* Whether the handle can log one leaf more, with the nodes above it and the inode. */
+/* Whether the handle can journal one leaf more, with the nodes above it and the inode. */
 static bool lanefs_shift_more(const struct lanefs_handle *h)
 {
 	return h->h_part[0].used + LANEFS_MAX_LEVEL + 3 <= h->h_part[0].credits;
@@ -123,7 +124,7 @@ static int lanefs_shift_extents(struct inode *inode, u64 first, bool up)
 	u64 at;
 
 	while (more > 0) {
-		err = lanefs_begin(&h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS, &li->li_domain, 1);
+		err = lanefs_handle_start(&h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS, &li->li_domain, 1);
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
@@ -133,11 +134,11 @@ static int lanefs_shift_extents(struct inode *inode, u64 first, bool up)
 				    lanefs_map_shift_down(&h, inode, &at, li->li_shift_by);
 		} while (more > 0 && lanefs_shift_more(&h));
 		li->li_shift_at = at;
-		lanefs_inode_log(&h, inode, true);
+		lanefs_inode_journal(&h, inode, true);
 		up_write(&li->li_tree_sem);
 		if (more < 0)
 			lanefs_abort(h.h_sbi);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		cond_resched();
 	}
 	return more;
@@ -162,13 +163,13 @@ static int lanefs_shift_owners(struct inode *inode, u64 at)
 			continue;
 		map.length = min_t(u64, map.length, LANEFS_OWN_AT_ONCE);
 		domain = lanefs_block_domain(LANEFS_SB(inode->i_sb), map.block);
-		err = lanefs_begin(&h, domain->d_sbi, LANEFS_CREDITS_INODE, &domain->d_id, 1);
+		err = lanefs_handle_start(&h, domain->d_sbi, LANEFS_CREDITS_INODE, &domain->d_id, 1);
 		if (err)
 			return err;
 		err = lanefs_owners_set(&h, domain, map.block, map.length, inode->i_ino, at);
 		if (err)
 			lanefs_abort(domain->d_sbi);
-		lanefs_end(&h);
+		lanefs_handle_stop(&h);
 		if (err)
 			return err;
 		cond_resched();
@@ -183,7 +184,7 @@ static int lanefs_shift_end(struct inode *inode, loff_t size)
 	struct lanefs_handle h;
 	int err;
 
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
@@ -192,9 +193,9 @@ static int lanefs_shift_end(struct inode *inode, loff_t size)
 	li->li_disk_size = size;
 	i_size_write(inode, size);
 	lanefs_orphan(&h, inode, !inode->i_nlink);
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 	up_write(&li->li_tree_sem);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return 0;
 }
 

@@ -86,22 +86,22 @@ int lanefs_write_below(struct inode *inode, loff_t size)
 	return from < to ? filemap_write_and_wait_range(inode->i_mapping, from, to - 1) : 0;
 }
 
-/* Logs the size of a file that has no blocks to lose. One without links is an orphan. */
-int lanefs_log_size(struct inode *inode, loff_t size)
+/* Journals the size of a file that has no blocks to lose. One without links is an orphan. */
+int lanefs_size_journal(struct inode *inode, loff_t size)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
 	int err;
 
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	lanefs_orphan(&h, inode, !inode->i_nlink);
 	down_write(&li->li_tree_sem);
 	li->li_disk_size = size;
-	lanefs_inode_log(&h, inode, true);
+	lanefs_inode_journal(&h, inode, true);
 	up_write(&li->li_tree_sem);
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 	truncate_setsize(inode, size);
 	lanefs_delalloc_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
 	if (size > old)
-		err = lanefs_log_size(inode, size);
+		err = lanefs_size_journal(inode, size);
 	else
 		err = lanefs_truncate_blocks(inode, size);
 	filemap_invalidate_unlock(inode->i_mapping);

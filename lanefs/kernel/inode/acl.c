@@ -46,7 +46,7 @@ struct posix_acl *lanefs_get_acl(struct inode *inode, int type, bool rcu)
 }
 
 /*
- * Gives the inode the ACL, or takes it away; -ENODATA: there was none to take away. The caller logs
+ * Gives the inode the ACL, or takes it away; -ENODATA: there was none to take away. The caller journals
  * the inode.
  */
 static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int type,
@@ -74,7 +74,7 @@ static int lanefs_set_acl_once(struct inode *inode, struct posix_acl *acl, int t
 	bool unchanged;
 	int err;
 
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	err = lanefs_acl_store(&h, inode, type, acl);
@@ -84,9 +84,9 @@ static int lanefs_set_acl_once(struct inode *inode, struct posix_acl *acl, int t
 	if (!err && !unchanged) {
 		inode->i_mode = mode;
 		lanefs_touch_ctime(inode);
-		lanefs_inode_log(&h, inode, true);
+		lanefs_inode_journal(&h, inode, true);
 	}
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 

@@ -88,14 +88,14 @@ int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct f
 		if (err)
 			return err;
 	}
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err) {
 		lanefs_set_flags(inode, old);
 		return err;
 	}
 	lanefs_set_flags(inode, fa->flags);
 	lanefs_touch_ctime(inode);
-	lanefs_inode_log(&h, inode, true);
-	lanefs_end(&h);
+	lanefs_inode_journal(&h, inode, true);
+	lanefs_handle_stop(&h);
 	return 0;
 }

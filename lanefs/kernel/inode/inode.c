@@ -21,10 +21,10 @@ static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 
 }
 
 /* A handle for a change of this inode alone, and not of its tree. */
-int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode)
+int lanefs_handle_start_inode(struct lanefs_handle *h, const struct inode *inode)
 {
-	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
-			    &LANEFS_I(inode)->li_domain, 1);
+	return lanefs_handle_start(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
+				   &LANEFS_I(inode)->li_domain, 1);
 }
 
 static bool lanefs_root_sound(const struct lanefs_dinode *di, umode_t mode)
@@ -247,7 +247,7 @@ struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generatio
 }
 
 /*
- * A new inode in the domain, locked and hashed, with one link (a directory: two), logged by the
+ * A new inode in the domain, locked and hashed, with one link (a directory: two), journaled by the
  * caller when it is complete. ERR_PTR(-ENOSPC): the domain has none left.
  */
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
@@ -297,9 +297,9 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 /*
  * Puts the inode as it is in memory into its block of the inode table. `data`: more than its
  * times has changed, so fdatasync must write it. It may catch another task's change half done;
- * that one logs the inode again, in the same transaction, before its handle ends.
+ * that one journals the inode again, in the same transaction, before its handle ends.
  */
-void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
+void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool data)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	/* A completion of I/O holds no lock under which the VFS changes them. */
@@ -310,7 +310,7 @@ void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
 
 	lanefs_buf_join(h, li->li_buf);
 	di = lanefs_dinode_of(li->li_buf, inode->i_ino);
-	spin_lock(&li->li_log_lock);
+	spin_lock(&li->li_journal_lock);
 	di->di_mode = cpu_to_le16(inode->i_mode);
 	di->di_level = cpu_to_le16(li->li_level);
 	di->di_count = cpu_to_le16(li->li_count);
@@ -339,7 +339,7 @@ void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
 	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_journal_of(inode))].txn->t_seq);
 	if (data)
 		WRITE_ONCE(li->li_data_seq, li->li_seq);
-	spin_unlock(&li->li_log_lock);
+	spin_unlock(&li->li_journal_lock);
 }
 
 /* The VFS has changed times (or, with I_DIRTY_DATASYNC, more). */
@@ -349,10 +349,10 @@ void lanefs_dirty_inode(struct inode *inode, int flags)
 
 	if (!(flags & (I_DIRTY_SYNC | I_DIRTY_DATASYNC)) || sb_rdonly(inode->i_sb))
 		return;
-	if (lanefs_begin_inode(&h, inode))
+	if (lanefs_handle_start_inode(&h, inode))
 		return;
-	lanefs_inode_log(&h, inode, flags & I_DIRTY_DATASYNC);
-	lanefs_end(&h);
+	lanefs_inode_journal(&h, inode, flags & I_DIRTY_DATASYNC);
+	lanefs_handle_stop(&h);
 }
 
 /*
@@ -414,13 +414,13 @@ int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	err = lanefs_setattr_prepare(idmap, dentry, attr);
 	if (err)
 		return err;
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	setattr_copy(idmap, inode, attr);
-	lanefs_inode_log(&h, inode, attr->ia_valid & ~(ATTR_ATIME | ATTR_MTIME | ATTR_CTIME |
-						       ATTR_ATIME_SET | ATTR_MTIME_SET));
-	lanefs_end(&h);
+	lanefs_inode_journal(&h, inode, attr->ia_valid & ~(ATTR_ATIME | ATTR_MTIME | ATTR_CTIME |
+							   ATTR_ATIME_SET | ATTR_MTIME_SET));
+	lanefs_handle_stop(&h);
 	if ((attr->ia_valid & ATTR_MODE) && !S_ISLNK(inode->i_mode))
 		err = lanefs_acl_chmod(idmap, dentry, inode->i_mode);
 	return err;

@@ -11,7 +11,7 @@
 
 enum {
 	LANEFS_SHUTDOWN_SYNC,	/* everything */
-	LANEFS_SHUTDOWN_LOG,	/* what operations have changed, but no data */
+	LANEFS_SHUTDOWN_JOURNAL,	/* what operations have changed, but no data */
 	LANEFS_SHUTDOWN_NOW,	/* what is on the device */
 };
 
@@ -26,7 +26,7 @@ static int lanefs_shutdown_keeping(struct lanefs_sb *sbi, u32 keep)
 		err = lanefs_bdev_freeze(sb->s_bdev);
 		if (!err)
 			err = lanefs_bdev_thaw(sb->s_bdev);
-	} else if (keep == LANEFS_SHUTDOWN_LOG && READ_ONCE(sbi->s_started)) {
+	} else if (keep == LANEFS_SHUTDOWN_JOURNAL && READ_ONCE(sbi->s_started)) {
 		err = lanefs_stabilise_all(sbi);
 	}
 	/* After an abort there is nothing left to be kept. */

@@ -21,7 +21,7 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	li->li_shared = jiffies - HZ;
 	spin_lock_init(&li->li_writeout_lock);
 	INIT_LIST_HEAD(&li->li_writeouts);
-	spin_lock_init(&li->li_log_lock);
+	spin_lock_init(&li->li_journal_lock);
 	spin_lock_init(&li->li_io_lock);
 	INIT_LIST_HEAD(&li->li_io_done);
 	/* The previous inode in this memory may have been hashed, or faked it (icache.c). */

@@ -82,7 +82,7 @@ static struct lanefs_buf *lanefs_xattr_new_block(struct lanefs_handle *h, struct
 	return buf;
 }
 
-/* Frees the attributes' block, if there is one. The caller logs or frees the inode. */
+/* Frees the attributes' block, if there is one. The caller journals or frees the inode. */
 int lanefs_xattr_drop(struct lanefs_handle *h, struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -141,7 +141,7 @@ static bool lanefs_xattr_fits(const char *name, size_t size)
 	       LANEFS_XATTR_SIZE(strlen(name), size) <= LANEFS_BODY_SIZE;
 }
 
-/* The same for callers that do not hold li_xattr_sem; they log the inode themselves. */
+/* The same for callers that do not hold li_xattr_sem; they journal the inode themselves. */
 int lanefs_xattr_store(struct lanefs_handle *h, struct inode *inode, u8 space, const char *name,
 		       const void *value, size_t size, int flags)
 {
@@ -169,15 +169,15 @@ static int lanefs_xattr_set_once(struct inode *inode, u8 space, const char *name
 	struct lanefs_handle h;
 	int err;
 
-	err = lanefs_begin_inode(&h, inode);
+	err = lanefs_handle_start_inode(&h, inode);
 	if (err)
 		return err;
 	err = lanefs_xattr_store(&h, inode, space, name, value, size, flags);
 	if (!err) {
 		lanefs_touch_ctime(inode);
-		lanefs_inode_log(&h, inode, true);
+		lanefs_inode_journal(&h, inode, true);
 	}
-	lanefs_end(&h);
+	lanefs_handle_stop(&h);
 	return err;
 }
 
@@ -208,7 +208,7 @@ static int lanefs_xattr_init(struct inode *inode, const struct xattr *attributes
 	return err;
 }
 
-/* Labels a new inode, before it is logged; `name` is NULL if it gets none. */
+/* Labels a new inode, before it is journaled; `name` is NULL if it gets none. */
 int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, struct inode *dir,
 			       const struct qstr *name)
 {

@@ -251,7 +251,7 @@ out:
 	mutex_unlock(&buf->b_mutex);
 }
 
-/* A block that is freed need not be logged. */
+/* A block that is freed need not be journaled. */
 void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block)
 {
 	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, journal)].txn;

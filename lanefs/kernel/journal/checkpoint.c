@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Checkpoint: writes the stable versions of a domain's blocks in place, so that the log before
- * them can be used again. One thread for each domain, helped by those who wait for room in the log;
+ * Checkpoint: writes the stable versions of a domain's blocks in place, so that the journal before
+ * them can be used again. One thread for each domain, helped by those who wait for room in the journal;
  * the cleaning at unmount calls it as well.
  */
 #include <linux/blkdev.h>
@@ -140,7 +140,7 @@ static int lanefs_home_write_batch(struct lanefs_journal *journal, struct lanefs
 	return io.err;
 }
 
-/* Writes where the log begins: j_tail and j_tail_seq. */
+/* Writes where the journal begins: j_tail and j_tail_seq. */
 int lanefs_write_tail(struct lanefs_journal *journal)
 {
 	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
@@ -162,7 +162,7 @@ int lanefs_write_tail(struct lanefs_journal *journal)
 }
 
 /*
- * Gives the log before the oldest block that is not in place back. The flush before the write of
+ * Gives the journal before the oldest block that is not in place back. The flush before the write of
  * the tail makes the blocks in place durable first.
  */
 static int lanefs_tail_advance(struct lanefs_journal *journal)
@@ -183,11 +183,11 @@ static int lanefs_tail_advance(struct lanefs_journal *journal)
 		return 0;
 
 	spin_lock(&journal->j_lock);
-	list_for_each_entry_safe(txn, next, &journal->j_log, t_node) {
+	list_for_each_entry_safe(txn, next, &journal->j_txns, t_node) {
 		if (txn->t_seq >= seq)
 			break;
 		list_move_tail(&txn->t_node, &done);
-		freed += txn->t_log_blocks;
+		freed += txn->t_jblocks;
 	}
 	journal->j_tail_seq = seq;
 	journal->j_tail = (journal->j_tail + freed) % journal->j_layout->journal_blocks;

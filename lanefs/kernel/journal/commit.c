@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The commit of a domain's running transaction: waits until its handles have ended, freezes the
- * blocks that it changed, lets the next transaction begin and has the blocks written (log.c).
+ * blocks that it changed, lets the next transaction begin and has the blocks written (write.c).
  *
  * A thread commits what is old, or what is in the way. Who waits for a commit does it, where
  * nobody does (journal=serial: it asks the thread). Those who wait for the next one sleep; when the
@@ -54,21 +54,21 @@ static void lanefs_txn_freeze(struct lanefs_txn *txn)
 	WARN_ON_ONCE(i != txn->t_nbufs);
 }
 
-/* The transaction's place in the log; the next one may begin. */
+/* The transaction's place in the journal; the next one may begin. */
 static void lanefs_txn_place(struct lanefs_txn *txn)
 {
 	struct lanefs_journal *journal = txn->t_journal;
 
 	spin_lock(&journal->j_lock);
-	txn->t_log_start = journal->j_head;
-	txn->t_log_blocks = lanefs_log_need(txn->t_nbufs, txn->t_revokes);
-	if (WARN_ON(txn->t_log_blocks > journal->j_free)) {
+	txn->t_jstart = journal->j_head;
+	txn->t_jblocks = lanefs_journal_need(txn->t_nbufs, txn->t_revokes);
+	if (WARN_ON(txn->t_jblocks > journal->j_free)) {
 		spin_unlock(&journal->j_lock);
 		lanefs_abort(journal->j_sbi);
 		spin_lock(&journal->j_lock);
 	} else {
-		journal->j_free -= txn->t_log_blocks;
-		journal->j_head += txn->t_log_blocks;
+		journal->j_free -= txn->t_jblocks;
+		journal->j_head += txn->t_jblocks;
 		if (journal->j_head >= journal->j_layout->journal_blocks)
 			journal->j_head -= journal->j_layout->journal_blocks;
 	}
@@ -100,7 +100,7 @@ static void lanefs_commit(struct lanefs_journal *journal)
 	lanefs_txn_place(txn);
 
 	aborted = READ_ONCE(journal->j_sbi->s_aborted);
-	err = aborted ? -EIO : lanefs_log_transaction(txn, queue);
+	err = aborted ? -EIO : lanefs_journal_transaction(txn, queue);
 	if (err && !aborted) {
 		lanefs_io_error(journal->j_sbi, "domain %u: transaction %llu cannot be written (%d)",
 				journal->j_id, txn->t_seq, err);
@@ -109,7 +109,7 @@ static void lanefs_commit(struct lanefs_journal *journal)
 	trace_lanefs_commit(txn, err);
 	spin_lock(&journal->j_lock);
 	journal->j_committing = NULL;
-	list_add_tail(&txn->t_node, &journal->j_log);
+	list_add_tail(&txn->t_node, &journal->j_txns);
 	if (!err)
 		WRITE_ONCE(journal->j_committed, txn->t_seq);
 	spin_unlock(&journal->j_lock);
@@ -186,7 +186,7 @@ static bool lanefs_commit_over(const struct lanefs_journal *journal, u64 seq)
 /* Whether there is something to do for who waits for a commit. */
 static bool lanefs_commit_work(struct lanefs_journal *journal)
 {
-	return READ_ONCE(journal->j_log_coop) ||
+	return READ_ONCE(journal->j_write_coop) ||
 	       (lanefs_waiters_commit(journal) && !mutex_is_locked(&journal->j_commit_mutex));
 }
 
@@ -211,8 +211,8 @@ int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq)
 				    state, commits, 0, schedule());
 		if (lanefs_commit_over(journal, seq))
 			break;
-		if (READ_ONCE(journal->j_log_coop))
-			lanefs_coop_help(journal, &journal->j_log_coop);
+		if (READ_ONCE(journal->j_write_coop))
+			lanefs_coop_help(journal, &journal->j_write_coop);
 		else if (lanefs_waiters_commit(journal) && mutex_trylock(&journal->j_commit_mutex))
 			lanefs_commit_and_unlock(journal);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cooperative work (Son et al., FAST'18, section 3.3): the task that has to do it announces it and
+ * Cooperative work (Son et al., FAST'18, section 3.1.2): the task that has to do it announces it and
  * wakes some of the tasks that wait for its end. All of them take the next step from a counter.
  */
 #include <linux/wait.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The flush of the device's cache between a transaction's log and its commit block.
+ * The flush of the device's cache between a transaction's blocks and its commit block.
  *
  * Transactions of several domains that an fsync needs share one: when all of their commits have
- * written their logs, one of them flushes for all. Each would flush else, and a device does one
+ * written their journals, one of them flushes for all. Each would flush else, and a device does one
  * flush after the other. A transaction shares only if its commit can begin at once, as there is no
  * commit before it in its domain to wait for. So a commit waits for others' handles, and for the
- * writes of their logs, and never for one that waits itself.
+ * writes of their journals, and never for one that waits itself.
  */
 #include <linux/blkdev.h>
 #include <linux/slab.h>
@@ -66,8 +66,8 @@ void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq)
 	lanefs_flush_put(flush);
 }
 
-/* Flushes after the log of a transaction was written, or could not be. */
-int lanefs_flush_log(struct lanefs_txn *txn)
+/* Flushes after the journal of a transaction was written, or could not be. */
+int lanefs_flush_journal(struct lanefs_txn *txn)
 {
 	struct lanefs_sb *sbi = txn->t_journal->j_sbi;
 	struct lanefs_flush *flush = txn->t_flush;

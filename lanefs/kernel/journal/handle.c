@@ -2,8 +2,8 @@
 /*
  * Handles join the running transactions of domains, which are committed in the end (commit.c).
  *
- * An operation opens one handle on all domains that it changes (lanefs_begin()), which ties their
- * transactions; format.h has the argument why recovery is atomic. Log space for the handle's
+ * An operation opens one handle on all domains that it changes (lanefs_handle_start()), which ties their
+ * transactions; format.h has the argument why recovery is atomic. Journal space for the handle's
  * credits is there before it joins, so a commit never waits for space. A task that must wait for
  * one domain first leaves the others, so waiting for handles to end cannot deadlock. It takes a
  * ticket then, and from those who come later, or have a later one, it is left room in all domains
@@ -20,10 +20,10 @@
 #include "journal/journal.h"
 #include "journal/trace.h"
 
-#define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
+#define LANEFS_JOURNAL_SLACK	32	/* blocks, should an operation need more than its credits */
 
-/* Blocks in the log for a transaction of so many metadata blocks. */
-u64 lanefs_log_need(u64 blocks, u64 revokes)
+/* Blocks in the journal for a transaction of so many metadata blocks. */
+u64 lanefs_journal_need(u64 blocks, u64 revokes)
 {
 	return blocks + DIV_ROUND_UP_ULL(blocks, LANEFS_JOURNAL_RECORDS) +
 	       DIV_ROUND_UP_ULL(revokes, LANEFS_JOURNAL_RECORDS) + 1;
@@ -79,7 +79,7 @@ static unsigned int lanefs_older_credits(const struct lanefs_journal *journal,
 
 /*
  * Whether the running transaction has room for so many credits, and as many as `older` beside;
- * under j_lock. -EAGAIN: not this one; -ENOSPC: the log does not.
+ * under j_lock. -EAGAIN: not this one; -ENOSPC: the journal does not.
  */
 static int lanefs_txn_room(const struct lanefs_journal *journal, unsigned int credits,
 			   unsigned int older)
@@ -94,8 +94,8 @@ static int lanefs_txn_room(const struct lanefs_journal *journal, unsigned int cr
 		return -EAGAIN;
 	if (reserved && reserved + credits > journal->j_max_txn)
 		return -EAGAIN;
-	if (journal->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
-			     LANEFS_LOG_SLACK)
+	if (journal->j_free < lanefs_journal_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
+			     LANEFS_JOURNAL_SLACK)
 		return -ENOSPC;
 	return 0;
 }
@@ -362,12 +362,20 @@ static void lanefs_handle_tie(struct lanefs_handle *h)
 	}
 }
 
-/*
- * Opens a handle on these domains (which may repeat): the operation may change `credits` blocks of
- * each. -EROFS: the file system was aborted, or has become read-only.
+/**
+ * lanefs_handle_start() - open a handle
+ * @h: the handle
+ * @sbi: the file system
+ * @credits: blocks of each domain that the operation may change
+ * @domains: what it changes; may repeat
+ * @count: of @domains
+ *
+ * May wait for journal space, so the caller holds no lock that is taken within handles.
+ *
+ * Return: 0, or -EROFS if the file system was aborted or has become read-only.
  */
-int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
-		 const u32 *domains, int count)
+int lanefs_handle_start(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
+			const u32 *domains, int count)
 {
 	struct lanefs_waiter waiters[LANEFS_HANDLE_PARTS];
 	struct lanefs_txn *fresh = NULL;
@@ -417,7 +425,13 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	return 0;
 }
 
-void lanefs_end(struct lanefs_handle *h)
+/**
+ * lanefs_handle_stop() - close a handle
+ * @h: the handle
+ *
+ * Gives back credits and blocks that were reserved and not used. Waits for nothing.
+ */
+void lanefs_handle_stop(struct lanefs_handle *h)
 {
 	int i;
 
@@ -433,7 +447,13 @@ void lanefs_end(struct lanefs_handle *h)
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
 }
 
-/* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */
+/**
+ * lanefs_handle_part() - which part of the handle is this domain's
+ * @h: the handle
+ * @journal: of the domain; one that @h has not joined is a bug
+ *
+ * Return: its index in h_part.
+ */
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_journal *journal)
 {
 	int i;

@@ -42,7 +42,7 @@ struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
 	lanefs_cache_init(journal);
 	spin_lock_init(&journal->j_lock);
 	journal->j_next_seq = 1;
-	INIT_LIST_HEAD(&journal->j_log);
+	INIT_LIST_HEAD(&journal->j_txns);
 	INIT_LIST_HEAD(&journal->j_waiters);
 	mutex_init(&journal->j_commit_mutex);
 	mutex_init(&journal->j_stable_mutex);
@@ -66,7 +66,7 @@ void lanefs_journal_free(struct lanefs_journal *journal)
 }
 
 /*
- * Starts with an empty log in the current epoch; the domain superblock says so already. Sequences
+ * Starts with an empty journal in the current epoch; the domain superblock says so already. Sequences
  * go on from an earlier start in the same mount: inodes remember theirs.
  */
 int lanefs_journal_start(struct lanefs_journal *journal)
@@ -130,13 +130,13 @@ static void lanefs_running_drop(struct lanefs_journal *journal)
 }
 
 /*
- * The log was checkpointed and is empty, or the file system was aborted. An fsync may still be
- * about to commit, looking at the log, or making what is in there stable.
+ * The journal was checkpointed and is empty, or the file system was aborted. An fsync may still be
+ * about to commit, looking at the journal, or making what is in there stable.
  */
 void lanefs_journal_stop(struct lanefs_journal *journal)
 {
 	struct lanefs_txn *txn, *next;
-	LIST_HEAD(log);
+	LIST_HEAD(txns);
 
 	if (journal->j_commit_task)
 		kthread_stop(journal->j_commit_task);
@@ -147,9 +147,9 @@ void lanefs_journal_stop(struct lanefs_journal *journal)
 	mutex_lock(&journal->j_commit_mutex);
 	mutex_lock(&journal->j_stable_mutex);
 	spin_lock(&journal->j_lock);
-	list_splice_init(&journal->j_log, &log);
+	list_splice_init(&journal->j_txns, &txns);
 	spin_unlock(&journal->j_lock);
-	list_for_each_entry_safe(txn, next, &log, t_node)
+	list_for_each_entry_safe(txn, next, &txns, t_node)
 		lanefs_txn_drop(txn);
 	mutex_unlock(&journal->j_stable_mutex);
 	lanefs_running_drop(journal);

@@ -39,7 +39,7 @@ enum {
 };
 
 /* A block in a transaction that commits or is not stable yet. */
-struct lanefs_log_vec {
+struct lanefs_journal_vec {
 	struct lanefs_buf *buf;
 	struct page *page;
 };
@@ -48,7 +48,7 @@ struct lanefs_freed {
 	struct list_head node;
 	u64 start;
 	u64 count;
-	bool metadata;		/* forget the cached block, revoke its copies in the log */
+	bool metadata;		/* forget the cached block, revoke its copies in the journal */
 };
 
 struct lanefs_txn {
@@ -65,11 +65,11 @@ struct lanefs_txn {
 	unsigned int t_revokes;
 	bool t_tied;
 	u64 *t_needs;			/* by domain; if t_tied (j_lock) */
-	struct lanefs_log_vec *t_vec;	/* when it is frozen, t_nbufs of them */
+	struct lanefs_journal_vec *t_vec;	/* when it is frozen, t_nbufs of them */
 	unsigned int t_nbufs;
-	u64 t_log_start;		/* block of the journal */
-	u64 t_log_blocks;
-	struct list_head t_node;	/* in j_log */
+	u64 t_jstart;			/* block of the journal */
+	u64 t_jblocks;
+	struct list_head t_node;	/* in j_txns */
 	struct lanefs_flush *t_flush;	/* shared by its commit, or NULL (j_lock, until it is locked) */
 };
 
@@ -118,13 +118,13 @@ struct lanefs_journal {
 	u64 j_tied;		/* highest sequence that needs something of another domain */
 	u64 j_wanted;		/* commit up to this sequence */
 	u64 j_head;		/* where the next transaction goes: block of the journal */
-	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
+	struct list_head j_txns;	/* transactions in the journal, from j_tail_seq, by sequence */
 	struct mutex j_commit_mutex;	/* held by the committer */
 	struct mutex j_stable_mutex;
 	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
 	wait_queue_head_t j_wait_committed[2];	/* by the transaction's sequence, modulo 2 */
 	wait_queue_head_t j_wait_helped;	/* a commit or checkpoint waits for helpers */
-	struct lanefs_coop *j_log_coop;	/* what is written of the log now (coop.c) */
+	struct lanefs_coop *j_write_coop;	/* what is written of the journal now (coop.c) */
 	wait_queue_head_t j_wait_commit_work;
 
 	/* the checkpoint */
@@ -227,10 +227,10 @@ unsigned int lanefs_slots_close(struct lanefs_journal *journal);
 bool lanefs_slots_busy(const struct lanefs_journal *journal);
 
 /* handle.c */
-u64 lanefs_log_need(u64 blocks, u64 revokes);
-int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
-		 const u32 *domains, int count);
-void lanefs_end(struct lanefs_handle *h);
+u64 lanefs_journal_need(u64 blocks, u64 revokes);
+int lanefs_handle_start(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
+			const u32 *domains, int count);
+void lanefs_handle_stop(struct lanefs_handle *h);
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_journal *journal);
 void lanefs_hold_ties(struct lanefs_journal *journal, u64 seq, u64 ticket);
 void lanefs_txn_lock(struct lanefs_txn *txn);
@@ -261,11 +261,11 @@ void lanefs_coop_help(struct lanefs_journal *journal, struct lanefs_coop **where
 
 /* flush.c */
 void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq);
-int lanefs_flush_log(struct lanefs_txn *txn);
+int lanefs_flush_journal(struct lanefs_txn *txn);
 void lanefs_flush_put(struct lanefs_flush *flush);
 
-/* log.c */
-int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);
+/* write.c */
+int lanefs_journal_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);
 
 /* commit.c */
 void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Declarations that the parts of recovery share: recovery.c (the sequence of steps), logread.c (the log's blocks,
- * one after the other), replay.c (the copies, into place).
+ * Declarations that the parts of recovery share: recovery.c (the sequence of steps), reader.c (the
+ * journal's blocks, one after the other), replay.c (the copies, into place).
  *
  * Many domains are read at once, LANEFS_CHUNK_BLOCKS at a time and LANEFS_CHUNKS times that under
  * way. `ablate=recovery` is the same steps for one domain after the other and one block at a time.
@@ -20,7 +20,7 @@
 #define LANEFS_CHUNK_BLOCKS	256
 #define LANEFS_CHUNKS		4	/* of a domain */
 
-struct lanefs_log {
+struct lanefs_recovery_part {
 	struct lanefs_recovery *recovery;
 	struct lanefs_journal *journal;
 	struct work_struct work;
@@ -29,7 +29,7 @@ struct lanefs_log {
 	u64 tail;
 	struct lanefs_cut_node *nodes;
 	u64 count, room;
-	struct lanefs_log_record *records;
+	struct lanefs_journal_record *records;
 	u64 record_count, record_room;
 	u64 end;		/* last sequence to be replayed */
 	u64 replayed;		/* blocks */
@@ -37,7 +37,7 @@ struct lanefs_log {
 
 struct lanefs_recovery {
 	struct lanefs_sb *sbi;
-	struct lanefs_log *logs;	/* [s_domains] */
+	struct lanefs_recovery_part *parts;	/* [s_domains] */
 	struct workqueue_struct *queue;
 	u32 chunk_blocks, chunks;
 	atomic_t left;			/* domains in this phase */
@@ -46,15 +46,15 @@ struct lanefs_recovery {
 	bool failed;
 };
 
-/* logread.c */
-struct lanefs_log_reader;
-struct lanefs_log_reader *lanefs_log_reader_new(struct lanefs_log *log);
-void lanefs_log_reader_free(struct lanefs_log_reader *reader);
-void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at);
-int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
-			   bool *sealed);
+/* reader.c */
+struct lanefs_journal_reader;
+struct lanefs_journal_reader *lanefs_journal_reader_new(struct lanefs_recovery_part *part);
+void lanefs_journal_reader_free(struct lanefs_journal_reader *reader);
+void lanefs_journal_reader_seek(struct lanefs_journal_reader *reader, u64 at);
+int lanefs_journal_reader_next(struct lanefs_journal_reader *reader, const void **block, u64 *place,
+			       bool *sealed);
 
 /* replay.c */
-int lanefs_log_replay(struct lanefs_log *log);
+int lanefs_recovery_replay(struct lanefs_recovery_part *part);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Stability: a transaction is stable when all that it needs is on disk, in its own domain and in
- * others (format.h). Only then are its blocks written in place, its log space reclaimed and the
+ * others (format.h). Only then are its blocks written in place, its journal space reclaimed and the
  * blocks that it freed used again.
  */
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 #include "journal/journal.h"
 
 /* The contents that are to be written in place from now on. */
-static void lanefs_home_add(struct lanefs_txn *txn, struct lanefs_log_vec *vec)
+static void lanefs_home_add(struct lanefs_txn *txn, struct lanefs_journal_vec *vec)
 {
 	struct lanefs_journal *journal = txn->t_journal;
 	struct lanefs_buf *buf = vec->buf;
@@ -52,7 +52,7 @@ static struct lanefs_txn *lanefs_txn_find(struct lanefs_journal *journal, u64 se
 	struct lanefs_txn *txn, *found = NULL;
 
 	spin_lock(&journal->j_lock);
-	list_for_each_entry_reverse(txn, &journal->j_log, t_node) {
+	list_for_each_entry_reverse(txn, &journal->j_txns, t_node) {
 		if (txn->t_seq == seq) {
 			found = txn;
 			break;
@@ -101,7 +101,7 @@ static void lanefs_needs_of(struct lanefs_journal *journal, u64 from, u64 to, u6
 	spin_lock(&journal->j_lock);
 	lanefs_needs_add(journal->j_running, to, need);
 	lanefs_needs_add(journal->j_committing, to, need);
-	list_for_each_entry_reverse(txn, &journal->j_log, t_node) {
+	list_for_each_entry_reverse(txn, &journal->j_txns, t_node) {
 		if (txn->t_seq <= from)
 			break;
 		lanefs_needs_add(txn, to, need);
@@ -230,7 +230,7 @@ static bool lanefs_txns_untied(struct lanefs_journal *journal, u64 seq)
 	committing = journal->j_committing;
 	tied = (running && running->t_seq <= seq && running->t_tied) ||
 	       (committing && committing->t_tied);
-	list_for_each_entry_reverse(txn, &journal->j_log, t_node) {
+	list_for_each_entry_reverse(txn, &journal->j_txns, t_node) {
 		if (tied || txn->t_seq <= journal->j_stable)
 			break;
 		tied = txn->t_seq <= seq && txn->t_tied;
@@ -306,7 +306,7 @@ void lanefs_stable_try(struct lanefs_journal *journal)
 	u64 *need;
 
 	spin_lock(&journal->j_lock);
-	list_for_each_entry(txn, &journal->j_log, t_node) {
+	list_for_each_entry(txn, &journal->j_txns, t_node) {
 		if (txn->t_seq <= untied)
 			continue;
 		if (txn->t_tied || txn->t_seq > committed)

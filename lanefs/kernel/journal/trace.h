@@ -49,7 +49,7 @@ TRACE_EVENT(lanefs_commit,
 		__entry->domain = txn->t_journal->j_id;
 		__entry->seq = txn->t_seq;
 		__entry->blocks = txn->t_nbufs;
-		__entry->log_blocks = txn->t_log_blocks;
+		__entry->log_blocks = txn->t_jblocks;
 		__entry->age = jiffies_to_msecs(jiffies - txn->t_started);
 		__entry->err = err;
 	),

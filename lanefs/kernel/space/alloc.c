@@ -298,7 +298,7 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 	return -EUCLEAN;
 }
 
-/* Whether the log needs one more block of revokes. */
+/* Whether the journal needs one more block of revokes. */
 static bool lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool metadata)
 {
 	struct lanefs_freed *freed = kmalloc(sizeof(*freed), GFP_NOFS | __GFP_NOFAIL);

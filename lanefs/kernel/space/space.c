@@ -254,7 +254,7 @@ static bool lanefs_any_delayed(const struct lanefs_domain *domain)
 	return delayed;
 }
 
-/* Makes sure that the handle can allocate so many blocks; lanefs_end() gives back the rest. */
+/* Makes sure that the handle can allocate so many blocks; lanefs_handle_stop() gives back the rest. */
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose)
 {

@@ -75,7 +75,7 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 	return 0;
 }
 
-/* Begins an epoch, which makes all logs void, and writes empty ones. */
+/* Begins an epoch, which makes all journals void, and writes empty ones. */
 int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 {
 	struct lanefs_journal *journal;
@@ -113,7 +113,7 @@ int lanefs_set_writable(struct lanefs_sb *sbi)
 	return err;
 }
 
-/* Writes all in place; the logs are void then. */
+/* Writes all in place; the journals are void then. */
 int lanefs_checkpoint_all(struct lanefs_sb *sbi)
 {
 	int err = lanefs_stabilise_all(sbi);

@@ -290,7 +290,7 @@ static int lanefs_tree_split(struct lanefs_handle *h, struct inode *inode, u64 k
 /*
  * As lanefs_tree_find(), but the leaf has room for `size` bytes of records, and has joined the
  * handle. lanefs_tree_blocks_needed() blocks must be reserved in the handle. The inode is to be
- * logged afterwards.
+ * journaled afterwards.
  */
 int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key, unsigned int size,
 			  struct lanefs_path *path)

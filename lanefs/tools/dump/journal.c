@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The transactions in a domain's log, complete or not. */
+/* The transactions in a domain's journal, complete or not. */
 #include <stdlib.h>
 
 #include "core/block.h"
-#include "core/logend.h"
+#include "core/jend.h"
 #include "dump.h"
 #include "tools/common/die.h"
 
@@ -94,17 +94,17 @@ static json_t *transaction_json(struct reader *r, bool *complete)
 	return json;
 }
 
-/* The transactions from r->seq on that were committed, though the log lacks the first; or null. */
+/* The transactions from r->seq on that were committed, though the journal lacks the first; or null. */
 static json_t *lost_json(struct reader *r, u32 domain, u64 at)
 {
-	struct lanefs_log_end end = { .uuid = r->dump->super.sb_header.lh_uuid, .epoch = r->epoch,
+	struct lanefs_jend end = { .uuid = r->dump->super.sb_header.lh_uuid, .epoch = r->epoch,
 				      .domain = domain, .seq = r->seq };
 
 	for (u64 i = 0; i < r->layout->journal_blocks; i++) {
 		u64 place = r->layout->journal + (at + i) % r->layout->journal_blocks;
 
 		read_block(r->dump, place, r->block);
-		if (!lanefs_log_end_take(&end, r->block, place))
+		if (!lanefs_jend_take(&end, r->block, place))
 			break;
 	}
 	if (!end.last)

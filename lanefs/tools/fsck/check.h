@@ -13,7 +13,7 @@
  * A stage needs the one before it to be clean. When repairing, a stage that found damage repairs it
  * in memory and the next round looks at everything again; the last round, which finds nothing,
  * is the proof. Nothing here shares code with the module but the format's description, hashes,
- * and the judgement whether a log has lost what was committed.
+ * and the judgement whether a journal has lost what was committed.
  */
 
 /* The record of an inode. Zero: not in use. */
@@ -45,7 +45,7 @@ struct domain {
 struct check {
 	struct image image;
 	struct report report;
-	unsigned int threads;	/* that read logs */
+	unsigned int threads;	/* that read journals */
 	struct lanefs_super_block super;
 	u64 epoch;
 	u32 domains;
@@ -98,8 +98,8 @@ bool load_super(struct check *c);
 void write_super(struct check *c, u32 state, u64 epoch);
 /* Block 0 says that there is damage, and that is durable before any other change. */
 void mark_damaged(struct check *c);
-/* All domains' logs, of the current epoch. */
-void write_empty_logs(struct check *c);
+/* All domains' journals, of the current epoch. */
+void write_empty_journals(struct check *c);
 void check_super_copies(struct check *c);
 
 /* replay.c */
@@ -109,8 +109,8 @@ struct replayed {
 	u64 discarded;
 };
 
-/* Domain superblocks and logs; brings what the logs hold into place (in memory). */
-void replay_logs(struct check *c, struct replayed *replayed);
+/* Domain superblocks and journals; brings what the journals hold into place (in memory). */
+void replay_journals(struct check *c, struct replayed *replayed);
 
 /* table.c: the inode table and its bitmaps */
 

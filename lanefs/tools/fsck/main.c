@@ -207,14 +207,14 @@ static void recover(struct check *c, const struct options *options)
 	u64 found;
 
 	check_super_copies(c);
-	replay_logs(c, &replayed);
+	replay_journals(c, &replayed);
 	found = c->report.found;
 	if (!options->quiet && !was_clean)
 		print_replayed(&replayed, options->repair ? "Replayed" : "Replayed in memory");
 	if (options->repair && (!was_clean || found))
 		write_super(c, state_found(c), c->epoch + !was_clean);
 	if (options->repair && !was_clean)
-		write_empty_logs(c);
+		write_empty_journals(c);
 }
 
 /* The same without repairs: damage that makes a mount fail is only reported. */
@@ -225,11 +225,11 @@ static void replay_only(struct check *c, const struct options *options)
 
 	if (was_unmounted(c) || c->report.found)
 		return;
-	replay_logs(c, &replayed);
+	replay_journals(c, &replayed);
 	if (c->report.found)
 		return;
 	write_super(c, LANEFS_STATE_CLEAN | error, c->epoch + 1);
-	write_empty_logs(c);
+	write_empty_journals(c);
 	if (!options->quiet)
 		print_replayed(&replayed, "Replayed");
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The cut and the replay: after format.h, "Operations that span domains". All transactions of all
- * logs have been read; then the cut; then the newest copy of each block goes in place.
+ * journals have been read; then the cut; then the newest copy of each block goes in place.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "logs.h"
+#include "journals.h"
 #include "tools/common/die.h"
 #include "tools/common/parallel.h"
 
@@ -15,46 +15,46 @@ struct revoked {
 	u64 block, seq;
 };
 
-/* A copy, and its place among those of its log. */
+/* A copy, and its place among those of its journal. */
 struct numbered {
 	struct copy copy;
 	size_t number;
 };
 
 /* The last sequence of a domain that is kept. */
-static u64 end_of(const struct log *log)
+static u64 end_of(const struct journal *journal)
 {
-	return log->first_seq - 1 + log->kept;
+	return journal->first_seq - 1 + journal->kept;
 }
 
-static bool all_needs_kept(const struct check *c, const struct log *logs, u32 domain)
+static bool all_needs_kept(const struct check *c, const struct journal *journals, u32 domain)
 {
-	const struct transaction *last = &logs[domain].transactions[logs[domain].kept - 1];
+	const struct transaction *last = &journals[domain].transactions[journals[domain].kept - 1];
 
 	for (u32 d = 0; d < c->domains; d++)
-		if (last->needs[d] > end_of(&logs[d]))
+		if (last->needs[d] > end_of(&journals[d]))
 			return false;
 	return true;
 }
 
-/* Keeps of each log what comes before the first transaction that lacks a need, until all have. */
-static void cut(const struct check *c, struct log *logs)
+/* Keeps of each journal what comes before the first transaction that lacks a need, until all have. */
+static void cut(const struct check *c, struct journal *journals)
 {
 	bool moved;
 
 	for (u32 d = 0; d < c->domains; d++)
-		logs[d].kept = logs[d].count;
+		journals[d].kept = journals[d].count;
 	do {
 		moved = false;
 		for (u32 d = 0; d < c->domains; d++) {
-			size_t sound = 0, kept = logs[d].kept;
+			size_t sound = 0, kept = journals[d].kept;
 
-			for (logs[d].kept = 1; logs[d].kept <= kept; logs[d].kept++) {
-				if (!all_needs_kept(c, logs, d))
+			for (journals[d].kept = 1; journals[d].kept <= kept; journals[d].kept++) {
+				if (!all_needs_kept(c, journals, d))
 					break;
-				sound = logs[d].kept;
+				sound = journals[d].kept;
 			}
-			logs[d].kept = sound;
+			journals[d].kept = sound;
 			moved |= sound < kept;
 		}
 	} while (moved);
@@ -69,13 +69,13 @@ static int by_block_then_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static struct revoked *collect_revoked(const struct log *log, size_t *count)
+static struct revoked *collect_revoked(const struct journal *journal, size_t *count)
 {
 	struct revoked *all = NULL;
 
 	*count = 0;
-	for (size_t i = 0; i < log->kept; i++) {
-		const struct transaction *t = &log->transactions[i];
+	for (size_t i = 0; i < journal->kept; i++) {
+		const struct transaction *t = &journal->transactions[i];
 
 		all = reallocate(all, *count + t->revoke_count, sizeof(*all));
 		for (size_t n = 0; n < t->revoke_count; n++)
@@ -114,18 +114,18 @@ static int by_block_newest_first(const void *a, const void *b)
 }
 
 /* The newest copy of each block that was not revoked, by ascending blocks. */
-static struct numbered *collect_newest(const struct log *log, size_t *count)
+static struct numbered *collect_newest(const struct journal *journal, size_t *count)
 {
 	size_t revoked_count, all = 0, number = 0;
-	struct revoked *revoked = collect_revoked(log, &revoked_count);
+	struct revoked *revoked = collect_revoked(journal, &revoked_count);
 	struct numbered *newest;
 
-	for (size_t i = 0; i < log->kept; i++)
-		all += log->transactions[i].copy_count;
+	for (size_t i = 0; i < journal->kept; i++)
+		all += journal->transactions[i].copy_count;
 	newest = allocate(all, sizeof(*newest));
 	all = 0;
-	for (size_t i = 0; i < log->kept; i++) {
-		const struct transaction *t = &log->transactions[i];
+	for (size_t i = 0; i < journal->kept; i++) {
+		const struct transaction *t = &journal->transactions[i];
 
 		for (size_t n = 0; n < t->copy_count; n++, number++)
 			if (!is_revoked(revoked, revoked_count, t->copies[n].block, t->seq))
@@ -143,7 +143,7 @@ static struct numbered *collect_newest(const struct log *log, size_t *count)
 
 struct replay {
 	struct check *check;
-	struct log *logs;
+	struct journal *journals;
 	struct replayed *replayed;
 	pthread_mutex_t mutex;	/* the image's changes, and *replayed */
 };
@@ -162,10 +162,10 @@ static void replay_domain(void *context, size_t domain)
 {
 	struct replay *replay = context;
 	struct check *c = replay->check;
-	const struct log *log = &replay->logs[domain];
+	const struct journal *journal = &replay->journals[domain];
 	u8 block[LANEFS_BLOCK_SIZE];
 	size_t count;
-	struct numbered *newest = collect_newest(log, &count);
+	struct numbered *newest = collect_newest(journal, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		int error;
@@ -181,35 +181,35 @@ static void replay_domain(void *context, size_t domain)
 	free(newest);
 	pthread_mutex_lock(&replay->mutex);
 	replay->replayed->blocks += count;
-	replay->replayed->transactions += log->kept;
-	replay->replayed->discarded += log->count - log->kept;
+	replay->replayed->transactions += journal->kept;
+	replay->replayed->discarded += journal->count - journal->kept;
 	pthread_mutex_unlock(&replay->mutex);
 }
 
 /* Reports the transactions that the cut omits because another journal has lost what they need. */
-static void report_cut(struct check *c, const struct log *logs)
+static void report_cut(struct check *c, const struct journal *journals)
 {
 	bool damaged = false;
 
 	for (u32 d = 0; d < c->domains; d++)
-		damaged |= logs[d].damaged;
+		damaged |= journals[d].damaged;
 	for (u32 d = 0; damaged && d < c->domains; d++)
-		if (logs[d].kept < logs[d].count)
+		if (journals[d].kept < journals[d].count)
 			can_repair(&c->report, "domain %u: transactions %llu to %llu need others that"
-				 " are missing", d, end_of(&logs[d]) + 1,
-				 logs[d].first_seq - 1 + logs[d].count);
+				 " are missing", d, end_of(&journals[d]) + 1,
+				 journals[d].first_seq - 1 + journals[d].count);
 }
 
-void replay_logs(struct check *c, struct replayed *replayed)
+void replay_journals(struct check *c, struct replayed *replayed)
 {
 	bool clean = (le32_to_cpu(c->super.sb_state) & ~LANEFS_STATE_ERROR) == LANEFS_STATE_CLEAN;
-	struct log *logs = read_logs(c, clean);
-	struct replay replay = { .check = c, .logs = logs, .replayed = replayed,
+	struct journal *journals = read_journals(c, clean);
+	struct replay replay = { .check = c, .journals = journals, .replayed = replayed,
 				 .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 	*replayed = (struct replayed){ 0 };
-	cut(c, logs);
-	report_cut(c, logs);
+	cut(c, journals);
+	report_cut(c, journals);
 	parallel(c->threads, c->domains, replay_domain, &replay);
-	free_logs(c, logs);
+	free_journals(c, journals);
 }

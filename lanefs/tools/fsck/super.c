@@ -272,7 +272,7 @@ void mark_damaged(struct check *c)
 	write_super_block_now(c, 0, &block);
 }
 
-void write_empty_logs(struct check *c)
+void write_empty_journals(struct check *c)
 {
 	for (u32 d = 0; d < c->domains; d++) {
 		u64 base = c->domain[d].layout.base;

@@ -85,11 +85,11 @@ def test_noise_of_one_side_hides_no_more_than_itself() -> None:
 
 
 def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() -> None:
-    planted = line("memory at 0x123440", 0.75, "lanefs_begin")
+    planted = line("memory at 0x123440", 0.75, "lanefs_handle_start")
     old = line("jiffies", 0.01, "tick_sched_do_timer")
     shared = counted.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
     assert (shared.verdict, shared.worse) == ("newly shared", True)
-    assert "lanefs_begin (writes)" in shared.reason
+    assert "lanefs_handle_start (writes)" in shared.reason
     assert "0.75 more per operation" in shared.reason
     assert "jiffies" not in shared.reason
 
@@ -97,11 +97,11 @@ def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() 
 def test_one_more_line_among_many_is_found_by_its_name() -> None:
     many = line("inode_hash_lock", 18, "_raw_spin_lock")
     base = boots(9000, 18.9, many, noise=0.02)
-    plant = line("lanefs_planted, lanefs_inode_cache", 1, "lanefs_begin")
+    plant = line("lanefs_planted, lanefs_inode_cache", 1, "lanefs_handle_start")
     shared = counted.judge(base, boots(9000, 19.9, many, plant, noise=0.02, seed=2))[1]
     assert shared.verdict == "newly shared"
     assert shared.reason.startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
-    assert "lanefs_begin (writes)" in shared.reason
+    assert "lanefs_handle_start (writes)" in shared.reason
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_on_the_heap_the_function_is_new_and_one_line_needs_five_boots(
 ) -> None:
     # Where an object lies on the heap may add one line in every boot of one side by chance.
     many = line("inode_hash_lock", 18, "_raw_spin_lock")
-    heap = line("memory at 0x1240", lines, "lanefs_begin")
+    heap = line("memory at 0x1240", lines, "lanefs_handle_start")
     base = boots(9000, 18.9, many, noise=0.02, count=count)
     new = boots(9000, 18.9 + lines, heap, many, noise=0.02, seed=2, count=count)
     shared = counted.judge(base, new)[1]
     assert shared.verdict == verdict
-    assert ("by lanefs_begin (writes)" in shared.reason) == (verdict == "newly shared")
+    assert ("by lanefs_handle_start (writes)" in shared.reason) == (verdict == "newly shared")
 
 
 def test_of_the_heap_no_name_is_new() -> None:

@@ -90,7 +90,7 @@ def test_folders_above_are_not_called() -> None:
 def test_symbols_are_found() -> None:
     found = symbols(KERNEL)
     assert len(found) > 250
-    assert found["lanefs_begin"] == "journal/handle.c"
+    assert found["lanefs_handle_start"] == "journal/handle.c"
     assert found["lanefs_aops"] == "file/data.c"
 
 

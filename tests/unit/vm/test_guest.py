@@ -89,7 +89,7 @@ def test_a_warning_is_reported_and_not_fatal():
         "WARNING: bad unlock balance detected!",
         "WARNING: held lock freed!",
         "INFO: trying to register non-static key.",
-        "BUG: KASAN: slab-use-after-free in lanefs_begin+0x1/0x2",
+        "BUG: KASAN: slab-use-after-free in lanefs_handle_start+0x1/0x2",
         "BUG: sleeping function called from invalid context at mm/slab.c:1",
     ],
 )

@@ -156,17 +156,17 @@ FULL_DOMAIN = (
         ),
         (
             "mutex",
-            "__mutex_lock.constprop.0 lanefs_buf_join lanefs_inode_log",
+            "__mutex_lock.constprop.0 lanefs_buf_join lanefs_inode_journal",
             "lanefs: buf->b_mutex (metadata block)",
         ),
         (
             "spinlock",
-            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_begin lanefs_create_in",
+            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_handle_start lanefs_create_in",
             "lanefs: journal->j_lock (running transaction)",
         ),
         (
             "spinlock",
-            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_buf_join lanefs_inode_log",
+            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_buf_join lanefs_inode_journal",
             "lanefs: txn->t_lock (blocks of the transaction)",
         ),
         (

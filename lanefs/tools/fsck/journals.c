@@ -8,12 +8,12 @@
 #include <stdlib.h>
 
 #include "core/crc.h"
-#include "core/logend.h"
-#include "logs.h"
+#include "core/jend.h"
+#include "journals.h"
 #include "tools/common/die.h"
 #include "tools/common/parallel.h"
 
-#define RUN 256		/* blocks of a transfer; the first ones are shorter, as most logs are */
+#define RUN 256		/* blocks of a transfer; the first ones are shorter */
 
 static bool journal_header_good(const struct check *c, const void *block, u64 number, u64 seq)
 {
@@ -51,7 +51,7 @@ struct cursor {
 
 static void start_cursor(struct cursor *cursor, struct check *c, u32 domain)
 {
-	*cursor = (struct cursor){ .c = c, .domain = domain, .next_length = LANEFS_LOG_END_LOOK,
+	*cursor = (struct cursor){ .c = c, .domain = domain, .next_length = LANEFS_JEND_LOOK,
 				   .run = allocate(RUN, LANEFS_BLOCK_SIZE) };
 }
 
@@ -152,30 +152,30 @@ static bool read_transaction(struct cursor *cursor, struct transaction *t)
 	return false;
 }
 
-/* Whether the log lacks cursor->seq, which should begin at @at, though it was committed. */
-static void look_behind(struct cursor *cursor, struct log *log, u64 at, u64 wrong)
+/* Whether the journal lacks cursor->seq, which should begin at @at, though it was committed. */
+static void look_behind(struct cursor *cursor, struct journal *journal, u64 at, u64 wrong)
 {
 	struct check *c = cursor->c;
-	struct lanefs_log_end end = { .uuid = c->super.sb_header.lh_uuid, .epoch = c->epoch,
+	struct lanefs_jend end = { .uuid = c->super.sb_header.lh_uuid, .epoch = c->epoch,
 				      .domain = cursor->domain, .seq = cursor->seq };
 
 	cursor->at = at;
 	for (u64 i = 0; i < c->domain[cursor->domain].layout.journal_blocks; i++) {
 		const void *block = next_block(cursor);
 
-		if (!lanefs_log_end_take(&end, block, cursor->last))
+		if (!lanefs_jend_take(&end, block, cursor->last))
 			break;
 	}
-	log->lost = end.last;
-	log->wrong = wrong;
+	journal->lost = end.last;
+	journal->wrong = wrong;
 }
 
-static void read_log(struct cursor *cursor, struct log *log)
+static void read_journal(struct cursor *cursor, struct journal *journal)
 {
 	u64 left = cursor->c->domain[cursor->domain].layout.journal_blocks;
 
-	cursor->at = log->tail;
-	for (cursor->seq = log->first_seq;; cursor->seq++) {
+	cursor->at = journal->tail;
+	for (cursor->seq = journal->first_seq;; cursor->seq++) {
 		struct transaction t = { 0 };
 		u64 start = cursor->at;
 
@@ -183,48 +183,48 @@ static void read_log(struct cursor *cursor, struct log *log)
 		/* More than the journal holds would be a circle. */
 		if (!read_transaction(cursor, &t) || cursor->blocks > left) {
 			forget(&t);
-			look_behind(cursor, log, start, cursor->last);
+			look_behind(cursor, journal, start, cursor->last);
 			return;
 		}
 		left -= cursor->blocks;
-		log->transactions = reallocate(log->transactions, log->count + 1,
-					       sizeof(*log->transactions));
-		log->transactions[log->count++] = t;
+		journal->transactions = reallocate(journal->transactions, journal->count + 1,
+					       sizeof(*journal->transactions));
+		journal->transactions[journal->count++] = t;
 	}
 }
 
 struct reading {
 	struct check *check;
-	struct log *logs;
+	struct journal *journals;
 };
 
 static void read_domain(void *context, size_t domain)
 {
 	struct reading *reading = context;
 	struct check *c = reading->check;
-	struct log *log = &reading->logs[domain];
+	struct journal *journal = &reading->journals[domain];
 	struct cursor cursor;
 
-	if (log->empty)
+	if (journal->empty)
 		return;
 	start_cursor(&cursor, c, (u32)domain);
-	if (log->outdated) {
+	if (journal->outdated) {
 		cursor.seq = 1;
-		look_behind(&cursor, log, 0, c->domain[domain].layout.base + 1);
+		look_behind(&cursor, journal, 0, c->domain[domain].layout.base + 1);
 	} else {
-		read_log(&cursor, log);
+		read_journal(&cursor, journal);
 	}
 	free(cursor.run);
 }
 
-/* Finds where the log begins that the domain's superblock tells of: none if it is not believed. */
-static void find_log(struct check *c, u32 d, struct log *log, bool clean)
+/* Finds where the journal begins that the domain's superblock tells of: none if it is not believed. */
+static void find_journal(struct check *c, u32 d, struct journal *journal, bool clean)
 {
 	const struct lanefs_layout *layout = &c->domain[d].layout;
 	struct lanefs_domain_block block;
 	const char *problem = NULL;
 
-	log->first_seq = 1;
+	journal->first_seq = 1;
 	read_block(c, layout->base + 1, &block);
 	if (!block_good(c, &block, LANEFS_MAGIC_DOMAIN, layout->base + 1, d))
 		problem = "damaged";
@@ -234,12 +234,12 @@ static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 	else if (le64_to_cpu(block.db_tail) >= layout->journal_blocks || !block.db_tail_seq ||
 		 le64_to_cpu(block.db_tail_seq) >= COUNTER_END)
 		problem = "wrong about the beginning of its journal";
-	log->empty = problem || clean;
+	journal->empty = problem || clean;
 	if (!problem && le64_to_cpu(block.db_header.lh_epoch) == c->epoch) {
-		log->tail = le64_to_cpu(block.db_tail);
-		log->first_seq = clean ? 1 : le64_to_cpu(block.db_tail_seq);
+		journal->tail = le64_to_cpu(block.db_tail);
+		journal->first_seq = clean ? 1 : le64_to_cpu(block.db_tail_seq);
 	} else {
-		log->outdated = true;
+		journal->outdated = true;
 	}
 	if (problem && can_repair(&c->report, "domain %u: its superblock is %s%s", d, problem,
 				clean ? "" : "; the transactions in its journal are lost")) {
@@ -251,37 +251,37 @@ static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 		/* Epoch 0 makes its journal void. */
 		write_block(c, layout->base + 1, &block);
 	}
-	log->damaged = problem && !clean;
+	journal->damaged = problem && !clean;
 }
 
-static void report_lost(struct check *c, u32 domain, struct log *log)
+static void report_lost(struct check *c, u32 domain, struct journal *journal)
 {
-	if (!log->lost)
+	if (!journal->lost)
 		return;
 	can_repair(&c->report, "domain %u: block %llu is damaged or lost, and with it transactions "
-		 "%llu to %llu, which were committed", domain, log->wrong,
-		 log->first_seq + log->count, log->lost);
-	log->damaged = true;
+		 "%llu to %llu, which were committed", domain, journal->wrong,
+		 journal->first_seq + journal->count, journal->lost);
+	journal->damaged = true;
 }
 
-struct log *read_logs(struct check *c, bool clean)
+struct journal *read_journals(struct check *c, bool clean)
 {
-	struct reading reading = { .check = c, .logs = allocate(c->domains, sizeof(struct log)) };
+	struct reading reading = { .check = c, .journals = allocate(c->domains, sizeof(struct journal)) };
 
 	for (u32 d = 0; d < c->domains; d++)
-		find_log(c, d, &reading.logs[d], clean);
+		find_journal(c, d, &reading.journals[d], clean);
 	parallel(c->threads, c->domains, read_domain, &reading);
 	for (u32 d = 0; d < c->domains; d++)
-		report_lost(c, d, &reading.logs[d]);
-	return reading.logs;
+		report_lost(c, d, &reading.journals[d]);
+	return reading.journals;
 }
 
-void free_logs(struct check *c, struct log *logs)
+void free_journals(struct check *c, struct journal *journals)
 {
 	for (u32 d = 0; d < c->domains; d++) {
-		for (size_t i = 0; i < logs[d].count; i++)
-			forget(&logs[d].transactions[i]);
-		free(logs[d].transactions);
+		for (size_t i = 0; i < journals[d].count; i++)
+			forget(&journals[d].transactions[i]);
+		free(journals[d].transactions);
 	}
-	free(logs);
+	free(journals);
 }

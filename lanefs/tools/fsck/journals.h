@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef LANEFS_FSCK_LOGS_H
-#define LANEFS_FSCK_LOGS_H
+#ifndef LANEFS_FSCK_JOURNALS_H
+#define LANEFS_FSCK_JOURNALS_H
 
 #include "check.h"
 
@@ -17,7 +17,7 @@ struct transaction {
 	u64 *needs;	/* [domains] */
 };
 
-struct log {
+struct journal {
 	u64 tail, first_seq;
 	bool empty;	/* none is to be read */
 	bool outdated;	/* of an epoch before: the domain's superblock tells of none */
@@ -25,12 +25,12 @@ struct log {
 	size_t count;
 	size_t kept;	/* after the cut */
 	u64 lost;	/* the last transaction that was committed and is not there; 0: none */
-	u64 wrong;	/* the block that ends the log there */
+	u64 wrong;	/* the block that ends the journal there */
 	bool damaged;	/* it ends before a transaction that was committed */
 };
 
-/* logs.c: the logs of all domains, [domains]; damage is reported. */
-struct log *read_logs(struct check *c, bool clean);
-void free_logs(struct check *c, struct log *logs);
+/* journals.c: the journals of all domains, [domains]; damage is reported. */
+struct journal *read_journals(struct check *c, bool clean);
+void free_journals(struct check *c, struct journal *journals);
 
 #endif

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 
 #include "core/block.h"
-#include "core/logend.h"
+#include "core/jend.h"
 #include "journal/recovery.h"
 
 struct lanefs_read_chunk {
@@ -20,8 +20,8 @@ struct lanefs_read_chunk {
 	struct page *page[LANEFS_CHUNK_BLOCKS];
 };
 
-struct lanefs_log_reader {
-	struct lanefs_log *log;
+struct lanefs_journal_reader {
+	struct lanefs_recovery_part *part;
 	u64 ahead;		/* block of the journal that the next chunk begins with */
 	u32 size;		/* of the next chunk, in blocks */
 	u32 chunks;
@@ -30,7 +30,7 @@ struct lanefs_log_reader {
 };
 
 /* A block of another epoch does not belong to the journal, whatever its checksum. */
-static bool lanefs_log_block_sealed(struct lanefs_sb *sbi, struct page *page)
+static bool lanefs_journal_block_sealed(struct lanefs_sb *sbi, struct page *page)
 {
 	const struct lanefs_header *header = page_address(page);
 
@@ -43,7 +43,7 @@ static void lanefs_chunk_check(struct lanefs_read_chunk *chunk)
 
 	for (i = 0; i < chunk->count; i++)
 		__assign_bit(i, chunk->sealed,
-			     lanefs_log_block_sealed(chunk->io.sbi, chunk->page[i]));
+			     lanefs_journal_block_sealed(chunk->io.sbi, chunk->page[i]));
 }
 
 static void lanefs_chunk_check_work(struct work_struct *work)
@@ -56,9 +56,9 @@ static void lanefs_chunk_check_work(struct work_struct *work)
 }
 
 /* Reads the next chunk, up to the end of the journal. */
-static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_read_chunk *chunk)
+static void lanefs_chunk_read(struct lanefs_journal_reader *reader, struct lanefs_read_chunk *chunk)
 {
-	struct lanefs_journal *journal = reader->log->journal;
+	struct lanefs_journal *journal = reader->part->journal;
 	u64 journal_blocks = journal->j_layout->journal_blocks;
 	bool alone = reader->chunks == 1;
 	u32 i;
@@ -75,26 +75,26 @@ static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_re
 	lanefs_io_submit(&chunk->io);
 }
 
-static void lanefs_chunk_wait(struct lanefs_log_reader *reader, struct lanefs_read_chunk *chunk)
+static void lanefs_chunk_wait(struct lanefs_journal_reader *reader, struct lanefs_read_chunk *chunk)
 {
 	if (!chunk->io.under_way)
 		return;
 	chunk->failed = lanefs_io_wait(&chunk->io);
 	if (!chunk->failed && !chunk->io.then)
 		lanefs_chunk_check(chunk);
-	atomic64_add(chunk->count, &reader->log->recovery->blocks);
+	atomic64_add(chunk->count, &reader->part->recovery->blocks);
 }
 
 /* An unreadable block may lie behind the end of the journal, where it does not matter. */
-static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
+static int lanefs_chunk_read_again(struct lanefs_journal_reader *reader,
 				   struct lanefs_read_chunk *chunk, u32 i)
 {
-	struct lanefs_journal *journal = reader->log->journal;
+	struct lanefs_journal *journal = reader->part->journal;
 	int err = lanefs_bio_sync(journal->j_sbi, journal->j_layout->journal + chunk->at + i,
 				  chunk->page[i], REQ_OP_READ);
 
 	__assign_bit(i, chunk->sealed,
-		     !err && lanefs_log_block_sealed(journal->j_sbi, chunk->page[i]));
+		     !err && lanefs_journal_block_sealed(journal->j_sbi, chunk->page[i]));
 	return err;
 }
 
@@ -102,14 +102,14 @@ static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
  * The next block and where it lies on the device; the one before it is gone. Its error, where it
  * cannot be read.
  */
-int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
-			   bool *sealed)
+int lanefs_journal_reader_next(struct lanefs_journal_reader *reader, const void **block, u64 *place,
+			       bool *sealed)
 {
 	struct lanefs_read_chunk *chunk = reader->chunk[reader->current_chunk];
 	int err = 0;
 
 	if (reader->index == chunk->count) {
-		reader->size = min(2 * reader->size, reader->log->recovery->chunk_blocks);
+		reader->size = min(2 * reader->size, reader->part->recovery->chunk_blocks);
 		lanefs_chunk_read(reader, chunk);
 		reader->current_chunk = (reader->current_chunk + 1) % reader->chunks;
 		chunk = reader->chunk[reader->current_chunk];
@@ -119,7 +119,7 @@ int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block,
 		lanefs_chunk_wait(reader, chunk);
 	if (chunk->failed)
 		err = lanefs_chunk_read_again(reader, chunk, reader->index);
-	*place = reader->log->journal->j_layout->journal + chunk->at + reader->index;
+	*place = reader->part->journal->j_layout->journal + chunk->at + reader->index;
 	*block = page_address(chunk->page[reader->index]);
 	*sealed = test_bit(reader->index, chunk->sealed);
 	reader->index++;
@@ -128,9 +128,9 @@ int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block,
 
 /*
  * The block @at of the journal is the next one; often it was read just now. The first chunks are
- * small, as most logs are.
+ * small, as most journals are.
  */
-void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at)
+void lanefs_journal_reader_seek(struct lanefs_journal_reader *reader, u64 at)
 {
 	struct lanefs_read_chunk *chunk = reader->chunk[reader->current_chunk];
 	u32 i;
@@ -140,7 +140,7 @@ void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at)
 		return;
 	}
 	reader->ahead = at;
-	reader->size = min_t(u32, LANEFS_LOG_END_LOOK, reader->log->recovery->chunk_blocks);
+	reader->size = min_t(u32, LANEFS_JEND_LOOK, reader->part->recovery->chunk_blocks);
 	reader->current_chunk = 0;
 	reader->index = 0;
 	for (i = 0; i < reader->chunks; i++) {
@@ -149,7 +149,7 @@ void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at)
 	}
 }
 
-void lanefs_log_reader_free(struct lanefs_log_reader *reader)
+void lanefs_journal_reader_free(struct lanefs_journal_reader *reader)
 {
 	struct lanefs_read_chunk *chunk;
 	u32 i;
@@ -166,19 +166,19 @@ void lanefs_log_reader_free(struct lanefs_log_reader *reader)
 }
 
 /* NULL: no memory. */
-struct lanefs_log_reader *lanefs_log_reader_new(struct lanefs_log *log)
+struct lanefs_journal_reader *lanefs_journal_reader_new(struct lanefs_recovery_part *part)
 {
-	struct lanefs_log_reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+	struct lanefs_journal_reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
 	struct lanefs_read_chunk *chunk;
 
 	if (!reader)
 		return NULL;
-	reader->log = log;
-	while (reader->chunks < log->recovery->chunks) {
+	reader->part = part;
+	while (reader->chunks < part->recovery->chunks) {
 		chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 		reader->chunk[reader->chunks++] = chunk;
-		if (!chunk || !lanefs_pages_alloc(chunk->page, log->recovery->chunk_blocks)) {
-			lanefs_log_reader_free(reader);
+		if (!chunk || !lanefs_pages_alloc(chunk->page, part->recovery->chunk_blocks)) {
+			lanefs_journal_reader_free(reader);
 			return NULL;
 		}
 		INIT_WORK(&chunk->check, lanefs_chunk_check_work);

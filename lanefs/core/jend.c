@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "logend.h"
+#include "jend.h"
 #include "block.h"
 
-/* Written for the transaction that the log lacks, or a later one: by the log itself, or a copy. */
-static bool is_later(const struct lanefs_log_end *end, const void *block)
+/* Written for the transaction that the journal lacks, or a later one: by the journal itself, or a copy. */
+static bool is_later(const struct lanefs_jend *end, const void *block)
 {
 	const struct lanefs_header *header = block;
 
@@ -13,7 +13,7 @@ static bool is_later(const struct lanefs_log_end *end, const void *block)
 				 le64_to_cpu(header->lh_block), end->uuid);
 }
 
-bool lanefs_log_end_take(struct lanefs_log_end *end, const void *block, u64 number)
+bool lanefs_jend_take(struct lanefs_jend *end, const void *block, u64 number)
 {
 	const struct lanefs_header *header = block;
 
@@ -26,5 +26,5 @@ bool lanefs_log_end_take(struct lanefs_log_end *end, const void *block, u64 numb
 		    le64_to_cpu(header->lh_seq) > end->last)
 			end->last = le64_to_cpu(header->lh_seq);
 	}
-	return end->traces || end->seen < LANEFS_LOG_END_LOOK;
+	return end->traces || end->seen < LANEFS_JEND_LOOK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where a log ends, and what behind it says that it was longer. */
+/* Where a journal ends, and what behind it says that it was longer. */
 #include "core/block.h"
-#include "core/logend.h"
+#include "core/jend.h"
 #include "../../tests/check.h"
 
 #define BLOCKS 1024
@@ -37,13 +37,13 @@ static u64 transaction(u64 at, u64 epoch, u64 seq, u64 copies)
 	return at + 1;
 }
 
-static struct lanefs_log_end look(u64 at, u64 seq)
+static struct lanefs_jend look(u64 at, u64 seq)
 {
-	struct lanefs_log_end end = { .uuid = uuid, .epoch = EPOCH, .domain = DOMAIN, .seq = seq };
+	struct lanefs_jend end = { .uuid = uuid, .epoch = EPOCH, .domain = DOMAIN, .seq = seq };
 
 	for (u64 i = 0; i < BLOCKS; i++)
-		if (!lanefs_log_end_take(&end, journal[(at + i) % BLOCKS],
-					 JOURNAL + (at + i) % BLOCKS))
+		if (!lanefs_jend_take(&end, journal[(at + i) % BLOCKS],
+				      JOURNAL + (at + i) % BLOCKS))
 			break;
 	return end;
 }
@@ -53,7 +53,7 @@ static void damage(u64 at)
 	journal[at % BLOCKS][99] ^= 1;
 }
 
-/* The log of 20 transactions of 5 blocks each, from @start on, over what was there. */
+/* The journal of 20 transactions of 5 blocks each, from @start on, over what was there. */
 static void fill(u64 start)
 {
 	for (u64 seq = 1, at = start; seq <= 20; seq++)
@@ -66,7 +66,7 @@ static void test_clean_ends(u64 start)
 
 	fill(start);
 	CHECK_EQUAL(look(end, 21).last, 0);
-	CHECK_EQUAL(look(end, 21).seen, LANEFS_LOG_END_LOOK);
+	CHECK_EQUAL(look(end, 21).seen, LANEFS_JEND_LOOK);
 	/* A transaction under way, as much of it as there may be, without its commit block. */
 	transaction(end, EPOCH, 21, 90);
 	memset(journal[(end + 91) % BLOCKS], 0, LANEFS_BLOCK_SIZE);
@@ -104,7 +104,7 @@ static void test_damage(u64 start)
 	memset(journal, 0, sizeof(journal));
 }
 
-/* A commit block that is none of this log. */
+/* A commit block that is none of this journal. */
 static void test_others(void)
 {
 	put(5, LANEFS_MAGIC_JCOMMIT, JOURNAL + 5, DOMAIN, EPOCH - 1, 30);
