@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 
+from fscale.model import paths
 from tests.support import lanefs_image as lanefs
 
-SOURCES = lanefs.ROOT / "lanefs/tests"
+SOURCES = paths.ROOT / "lanefs/tests"
 TESTS = sorted(path.stem for path in SOURCES.glob("test_*.c"))
 THREADS = sorted(path.stem for path in SOURCES.glob("threads_*.c"))
 
