@@ -69,7 +69,7 @@ def fscale(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def sources(tree: Path) -> None:
     """Put lanefs/ as it was committed into a directory."""
-    archive = ["git", "-C", f"{ROOT}/fscale", "archive", "HEAD", "lanefs"]
+    archive = ["git", "-C", str(ROOT), "archive", "HEAD", "lanefs"]
     tar = subprocess.run(archive, stdout=subprocess.PIPE, check=True).stdout
     subprocess.run(["tar", "-x", "-C", tree], input=tar, check=True)
 
