@@ -70,7 +70,7 @@ def _modules() -> list[str]:
 
     Importing all commands takes seconds, in an emulated guest half a minute.
     """
-    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg}
+    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__)} - {"options"}
     ordered = [name for names in _PANELS.values() for name in names if name in found]
     names = [*ordered, *sorted(found.difference(ordered))]
     program = Path(sys.argv[0])

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fscale.ab import loop, record
-from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Watcher
+from fscale.ab import record
+from fscale.ab.loop import Aim, EveryPointAtOnce, Progress
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.settings import Settings
 from fscale.model import runs
-from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Machine, Run, all_boots
 from fscale.model.store import Store
 from fscale.model.variant import Variant
@@ -28,9 +28,9 @@ from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
 from fscale.vm.module_build import Parts, build_parts, check_own
-from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import Boot
 
@@ -52,7 +52,7 @@ def make_guests(
     of_suite: Sequence[str],
     *,
     files: Mapping[str, Path],
-    options: GuestOptions,
+    options: GuestRequest,
     steps: Steps,
 ) -> tuple[dict[str, Side], Qemu]:
     """Build what both sides need, and return their guests "A" and "B".
@@ -306,24 +306,3 @@ class Guests(EveryPointAtOnce, ABC):
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)
         record.save(self.store, base, new, progress.looks, self.plan.settings.metrics)
-
-
-def execute(source: Guests, seconds: float, watcher: Watcher) -> Progress:
-    """Measure for at most `seconds`, and write the results.
-
-    Rounds that an earlier, interrupted call finished are not measured again.
-
-    Raises:
-        GuestError: a guest panicked, hung or ran out of time; earlier rounds are kept.
-        FscaleError: a guest could not measure, or the output contains another comparison.
-        Interrupted: the user interrupted it.
-    """
-    try:
-        progress = loop.measure(source, source.plan.aim, seconds, watcher)
-    except KeyboardInterrupt:
-        raise Interrupted(
-            "the guests were stopped; finished rounds are kept, and the same command with the same "
-            "--output resumes from there"
-        ) from None
-    source.finish(progress)
-    return progress

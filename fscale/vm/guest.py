@@ -21,8 +21,8 @@ from fscale.vm import console, memory, qemu, replace_dir, untrusted
 from fscale.vm.cache import cache_root
 from fscale.vm.hang import Watch
 from fscale.vm.kernel import Kernel
-from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job, Place, place
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
 End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "ended"]
@@ -334,7 +334,7 @@ def _keep(
 
 
 def prepare(
-    kernel: Kernel, options: GuestOptions, images: Mapping[str, Path], steps: Steps
+    kernel: Kernel, options: GuestRequest, images: Mapping[str, Path], steps: Steps
 ) -> tuple[qemu.Guest, qemu.Qemu]:
     """Choose QEMU and the accelerator for a kernel; `images` are those of `rootfs.images`.
 

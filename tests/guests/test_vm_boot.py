@@ -16,9 +16,9 @@ import pytest
 from fscale.model.paths import BENCH, ROOT, TOOL_PATH
 from fscale.vm import guest as guests
 from fscale.vm import qemu
-from fscale.vm.cli import start
-from fscale.vm.options import GuestOptions
+from fscale.vm.boot import start
 from fscale.vm.place import Job
+from fscale.vm.request import GuestRequest
 from tests.unit.vm.test_module_build import compiled
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
@@ -127,7 +127,7 @@ def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
     script = HOSTILE.format(outside=outside, major=os.major(disk), minor=os.minor(disk))
     results = tmp_path / "results"
     job = Job(["sh", "-c", script], output=results)
-    outcome = start(job, GuestOptions(kernel="bookworm", accel="tcg", smp=2, memory="1G"))
+    outcome = start(job, GuestRequest(kernel="bookworm", accel="tcg", smp=2, memory="1G"))
     assert outcome is not None
     assert {path.name: path.read_text() for path in outside.iterdir()} == texts
     return outcome, results
@@ -181,7 +181,7 @@ def test_a_run_in_a_guest_is_continued(tmp_path):
 def test_a_kernel_that_stands_still_is_booted_a_bounded_number_of_times(tmp_path, monkeypatch):
     monkeypatch.setattr(guests, "BOOT_SECONDS", 60.0)
     # Its first process reads the console, on which nobody writes.
-    options = GuestOptions(
+    options = GuestRequest(
         kernel="bookworm", accel="tcg", smp=4, append="rdinit=/bin/busybox -- cat"
     )
     outcome = start(Job(["true"]), options)

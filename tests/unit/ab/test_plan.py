@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fscale.ab import plan
-from fscale.ab.here import order
+from fscale.ab.local import order
 from fscale.ab.plan import MOST_REPETITIONS, Plan
 from fscale.ab.point import Point
 from fscale.ab.record import Looks

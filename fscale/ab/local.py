@@ -17,7 +17,7 @@ from fscale.runner.session import Session, Setup
 PAIRS_TO_FAIL = 2
 
 
-class Here:
+class LocalSource:
     """See fscale.ab.loop.Source."""
 
     def __init__(self, plan: Plan, session: Session) -> None:

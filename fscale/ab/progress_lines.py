@@ -18,7 +18,7 @@ from fscale.runner.progress import duration
 from fscale.vm.steps import Steps
 
 
-class LineProgress:
+class ProgressLines:
     """See fscale.ab.loop.Watcher."""
 
     def __init__(self, steps: Steps, metrics: Collection[str] = METRICS) -> None:

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from fscale.ab.identical import refuse_identical
 from fscale.ab.point import Point
-from fscale.ab.same import refuse_same
 from fscale.model import catalogue, mkfs, mount
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Mounted
@@ -54,7 +54,7 @@ def judged(base: str, new: str, machine: Machine | None = None, **versions: str)
     point = Point(key(filesystem=base), key(filesystem=new))
     run = SimpleNamespace(suite={"base": base, "new": new}, versions=versions)
     plan = SimpleNamespace(setups=setups, points=[point], run=run)
-    refuse_same(cast("Any", plan), cast("Session", machine))
+    refuse_identical(cast("Any", plan), cast("Session", machine))
     return machine
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from types import TracebackType
 
-from rich.live import Live as RichLive
+from rich.live import Live
 from rich.table import Table
 
 from fscale.ab.loop import Progress
@@ -21,7 +21,7 @@ from fscale.model.terminal import terminal
 from fscale.runner.progress import duration
 
 
-class Live:
+class ProgressTable:
     """Writes to standard error: a live table on a terminal, else a line for each decision."""
 
     def __init__(self, points: Sequence[Point], settings: Settings) -> None:
@@ -34,12 +34,12 @@ class Live:
         self._said: dict[tuple[str, str], str] = {}
         self._verdicts: dict[tuple[str, str], str] = {}
         self._left = ""
-        self._live: RichLive | None = None
+        self._live: Live | None = None
 
-    def __enter__(self) -> "Live":
+    def __enter__(self) -> "ProgressTable":
         if sys.stderr.isatty():
             # No automatic refresh: its thread would take CPU time from a turn.
-            self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
 
