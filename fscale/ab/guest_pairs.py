@@ -121,7 +121,7 @@ class GuestPairs(Guests):
     ) -> list[Cell]:
         """Boot both sides, let them measure, and return their cells."""
         boots = {name: self._boot(name, number, ending, counts) for name in self.plan.sides}
-        turns: list[guest_turns.Measured] = []
+        turns: list[guest_turns.MeasuredTurns] = []
         if self._elsewhere:
             # They were booted with an earlier pair, or by an interrupted call.
             if not all(complete(boot.output) for boot in boots.values()):
@@ -168,7 +168,7 @@ class GuestPairs(Guests):
         number: int,
         counts: bool,
         wanted: Callable[[CellKey], bool],
-    ) -> list[guest_turns.Measured]:
+    ) -> list[guest_turns.MeasuredTurns]:
         """Boot both sides on this machine, and let them take turns, unless they count."""
         with ExitStack() as stack:
             held = {}
@@ -185,7 +185,7 @@ class GuestPairs(Guests):
 
     def _turns(
         self, held: Mapping[str, PausedGuest], number: int, wanted: Callable[[CellKey], bool]
-    ) -> list[guest_turns.Measured]:
+    ) -> list[guest_turns.MeasuredTurns]:
         plan = self.plan
         try:
             return list(guest_turns.measure(held, TIMED, plan.seed + number, plan.name, wanted))

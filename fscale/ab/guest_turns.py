@@ -31,14 +31,14 @@ TURN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTurns:
     """The results of one cell in both guests, by side."""
 
     keys: dict[str, CellKey]
     slices: dict[str, list[Slice]]
 
 
-class _Side:
+class _TurnTaker:
     """Takes turns in a guest, on `cores` of its CPUs."""
 
     def __init__(self, held: PausedGuest, cores: int) -> None:
@@ -78,7 +78,7 @@ def measure(
     seed: int,
     name: Callable[[CellKey], str],
     wanted: Callable[[CellKey], bool],
-) -> Iterator[Measured]:
+) -> Iterator[MeasuredTurns]:
     """Let both guests measure the wanted cells, and yield each cell when it has ended on both.
 
     `name` gives the name of a cell's point, which is the same on both sides.
@@ -103,7 +103,7 @@ def measure(
             continue
         _tell(held, GO)
         said = wait_for_answers(held, SETUP_SECONDS)
-        sides = {side: _Side(held[side], keys[side].cores) for side in SIDES}
+        sides = {side: _TurnTaker(held[side], keys[side].cores) for side in SIDES}
         slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
         for side, one in sides.items():
             one.over = said[side] == "over"
@@ -118,7 +118,7 @@ def measure(
         for line in wait_for_answers(working, SETUP_SECONDS).values():
             if line != "over":
                 raise FscaleError(f"a guest should have ended its cell, but answered {line!r}")
-        yield Measured(keys, slices)
+        yield MeasuredTurns(keys, slices)
 
 
 def _tell(held: Mapping[str, PausedGuest], letter: str) -> None:

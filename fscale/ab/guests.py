@@ -15,7 +15,7 @@ from typing import Any
 
 from fscale.ab import record
 from fscale.ab.loop import Aim, EveryPointAtOnce, Progress
-from fscale.ab.point import SIDES, Point
+from fscale.ab.point import SIDES, PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.settings import Settings
@@ -38,7 +38,7 @@ DEFAULT_KERNEL = "bookworm"
 
 
 @dataclass(frozen=True)
-class Side:
+class GuestSide:
     """One side, and its guest."""
 
     variant: Variant
@@ -54,7 +54,7 @@ def make_guests(
     files: Mapping[str, Path],
     options: GuestRequest,
     steps: Steps,
-) -> tuple[dict[str, Side], Qemu]:
+) -> tuple[dict[str, GuestSide], Qemu]:
     """Build what both sides need, and return their guests "A" and "B".
 
     `of_suite` are the file systems of the suite, which a side measures that names none.
@@ -75,7 +75,7 @@ def make_guests(
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
         parts = build_parts(measured[name], own, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)
-        sides[name] = Side(variant, guest, parts)
+        sides[name] = GuestSide(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
         raise FscaleError(
             "one kernel boots under KVM and the other does not, so their figures cannot be "
@@ -158,7 +158,7 @@ def merge_boots(
 class GuestPlan:
     """A planned comparison. `repetitions`: boots per side, or pairs; 0: until decided."""
 
-    sides: Mapping[str, Side]
+    sides: Mapping[str, GuestSide]
     emulator: Qemu
     arguments: Sequence[str]
     """arguments of `fscale run`, the suite first"""
@@ -205,7 +205,7 @@ class GuestPlan:
             **({"modules": modules} if any(modules.values()) else {}),
         }
 
-    def job(self, side: Side, directory: Path, number: int, *more: str) -> Job:
+    def job(self, side: GuestSide, directory: Path, number: int, *more: str) -> Job:
         """The job that runs `fscale run` for a side in a guest, with `more` options."""
         named = side.variant.in_guest
         return Job(
@@ -233,7 +233,7 @@ class Guests(EveryPointAtOnce, ABC):
         self.steps = steps
         self.store = Store(plan.output)
         self.warnings: list[str] = []
-        self._named: dict[str, Point] = {}
+        self._named: dict[str, PairedPoint] = {}
         self._finished = 0
         self.old = self.store.load_run()
         """the run that an interrupted call left"""
@@ -249,7 +249,7 @@ class Guests(EveryPointAtOnce, ABC):
                 )
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[PairedPoint]:
         """The points that the boots have measured so far."""
         return list(self._named.values())
 
@@ -270,7 +270,7 @@ class Guests(EveryPointAtOnce, ABC):
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """Measure the round that begins with a repetition: the cells of both sides."""
 
-    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+    def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
         """See Source; the first round measures all points."""
         names = {self.plan.name(point.base) for point in batch}
         cells = self.round(first, lambda key: not names or self.plan.name(key) in names)
@@ -282,7 +282,7 @@ class Guests(EveryPointAtOnce, ABC):
                 raise FscaleError(f"the guests do not measure the same points: only one has {name}")
             plain = {"side": None, "repetition": 1}
             keys = [both[side].key.model_copy(update=plain) for side in SIDES]
-            self._named.setdefault(name, Point(keys[0], keys[1], self.slicing))
+            self._named.setdefault(name, PairedPoint(keys[0], keys[1], self.slicing))
         for cell in cells:
             self.store.save_cell(cell)
         self._finished = max([self._finished, *(cell.key.repetition for cell in cells)])

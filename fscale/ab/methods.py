@@ -16,7 +16,7 @@ _SIDES_HERE = (*OF_FILESYSTEM, BINARY)
 _SIDES_IN_GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
 
 
-class Method(Enum):
+class PairedMethod(Enum):
     """A way to measure two sides: its name, the parameters that it does not support, and the parts
     of a side that it supports.
     """
@@ -51,7 +51,7 @@ class Method(Enum):
         for side in sides:
             side.refuse_but(self.parts, self.title)
         lacking = [side for side in sides if not side.of_guest]
-        if any(side.kernel for side in sides) or self is Method.SIMULATED:
+        if any(side.kernel for side in sides) or self is PairedMethod.SIMULATED:
             lacking = [side for side in sides if not side.kernel]
         if lacking and len(lacking) < len(sides):
             raise FscaleError(
@@ -60,8 +60,8 @@ class Method(Enum):
             )
 
 
-def method_of(*, in_guests: bool, slices: bool | None) -> Method:
+def method_of(*, in_guests: bool, slices: bool | None) -> PairedMethod:
     """The way to measure sides that are judged against each other."""
     if in_guests:
-        return Method.GUEST_SLICES if slices else Method.BOOTS
-    return Method.SLICES if slices else Method.CELLS
+        return PairedMethod.GUEST_SLICES if slices else PairedMethod.BOOTS
+    return PairedMethod.SLICES if slices else PairedMethod.CELLS

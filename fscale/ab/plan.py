@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from fscale.ab import record
 from fscale.ab.loop import Aim
-from fscale.ab.point import Point, place
+from fscale.ab.point import PairedPoint, place
 from fscale.ab.record import Looks
 from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
@@ -36,7 +36,7 @@ class Plan:
     setups: dict[str, Setup]
     run: Run
     store: Store
-    points: list[Point]
+    points: list[PairedPoint]
     settings: Settings
     repetitions: int
     looks: Looks
@@ -100,7 +100,7 @@ def make(
         for key in {key.workload: key for key in a.cells}.values()
     }
     points = [
-        Point(_labelled(one, base), _labelled(other, new), cut[one.workload])
+        PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.workload])
         for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
     if not any(cut.values()):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from math import exp
 
 from fscale.ab.loop import Progress
-from fscale.ab.point import SIDES, Point
+from fscale.ab.point import SIDES, PairedPoint
 from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import JUDGED
 from fscale.analysis.compare.sliced import ratios_of
@@ -27,7 +27,7 @@ class ProgressLines:
         self._began = time.monotonic()
         self._rounds = 0
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """Print the changes seen in a round, before anything is judged."""
         for point in batch:
             cells: dict[str, list[Cell]] = defaultdict(list)
@@ -42,7 +42,7 @@ class ProgressLines:
         if self._rounds == 1 and batch:
             self._tell_shortage(progress, batch[0], left)
 
-    def _tell_shortage(self, progress: Progress, point: Point, left: float) -> None:
+    def _tell_shortage(self, progress: Progress, point: PairedPoint, left: float) -> None:
         looks = progress.looks.pairs if point.slicing else progress.looks.whole
         took = time.monotonic() - self._began
         if looks and took * looks[0] / point.step > took + left:

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from fscale.ab.loop import Progress
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.judge import running
 from fscale.analysis.compare.model import Judgement
@@ -24,7 +24,7 @@ from fscale.runner.progress import duration
 class ProgressTable:
     """Writes to standard error: a live table on a terminal, else a line for each decision."""
 
-    def __init__(self, points: Sequence[Point], settings: Settings) -> None:
+    def __init__(self, points: Sequence[PairedPoint], settings: Settings) -> None:
         self._points = points
         self._settings = settings
         self._console = terminal(error=True)
@@ -56,7 +56,7 @@ class ProgressTable:
         """Print a message for the user."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """See Watcher."""
         (point,) = batch
         name = point.name

@@ -101,7 +101,7 @@ def _bisect(
     (bad). 125: the commit does not build, or the data cannot tell (skip). 128: wrong usage,
     interrupted, or this machine cannot measure; the bisection stops.
     """
-    from fscale.ab.methods import Method, method_of  # noqa: PLC0415
+    from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
@@ -113,7 +113,11 @@ def _bisect(
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
         sides = [parse(text) for text in (base, new) if text is not None]
         in_guests = any(side.of_guest for side in sides)
-        method = Method.REFERENCE if reference else method_of(in_guests=in_guests, slices=in_guests)
+        method = (
+            PairedMethod.REFERENCE
+            if reference
+            else method_of(in_guests=in_guests, slices=in_guests)
+        )
         refuse_given(context, method.unsupported, method.title)
         method.refuse_others(*sides)
         if not in_guests:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.ab.methods import Method
+from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.completion import complete_workloads
 from fscale.commands.options.on import engine_of, print_place
@@ -79,7 +79,7 @@ def _gate(
 
     outputs = written.outputs
     sides = {"A": parse(base), "B": parse(new)}
-    Method.SIMULATED.refuse_others(*sides.values())
+    PairedMethod.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(

@@ -11,7 +11,7 @@ from rich.console import Console
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, rootfs
-from fscale.vm.place import Job, Place
+from fscale.vm.place import Job, JobFiles
 from fscale.vm.qemu import Qemu
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
@@ -49,7 +49,7 @@ def start(
     *,
     filesystems: Sequence[str] = (),
     own: Sequence[Path] = (),
-) -> guests.Outcome | None:
+) -> guests.GuestOutcome | None:
     """Boot the kernel that the request names and run `job`; None after a dry run. See `prepare`."""
     steps = Steps(Console(stderr=True))
     boot, emulator = prepare(job, request, steps, filesystems=filesystems, own=own)
@@ -61,6 +61,6 @@ def start(
 
 def print_commands(boot: Boot, emulator: Qemu) -> None:
     """Print the commands of a boot."""
-    place = Place(Path("RUN"))
+    place = JobFiles(Path("RUN"))
     print(shlex.join(guests.plan(boot.guest, emulator, boot.job, place)))
     print(f"in the guest: {shlex.join(boot.job.argv)}")

@@ -261,11 +261,11 @@ class Replay:
     image: BinaryIO
     models: list[Model]
     examine: Examine
-    cached: list[logwrites.Entry] = field(default_factory=list)
+    cached: list[logwrites.LogEntry] = field(default_factory=list)
     """entries since the last flush"""
     flushes: int = 0
 
-    def step(self, entry: logwrites.Entry, chosen: bool) -> None:
+    def step(self, entry: logwrites.LogEntry, chosen: bool) -> None:
         """Replay the next entry; if the point is chosen, test the states that a cut may leave."""
         self.cached.append(entry)
         if entry.durable:
@@ -283,7 +283,7 @@ class Replay:
             self.result.tested += 1
             self._test(entry, "", None)
 
-    def _parts(self, entry: logwrites.Entry) -> None:
+    def _parts(self, entry: logwrites.LogEntry) -> None:
         """Test cuts during the flush, when the disk has some of the pending writes."""
         group = logwrites.under_way(self.cached)
         for number in range(self.spec.subsets if group else 0):
@@ -295,7 +295,7 @@ class Replay:
             self.result.subsets += 1
             self._test(entry, f" with part {number} of the writes before it", add)
 
-    def _test(self, entry: logwrites.Entry, how: str, add: Add | None) -> None:
+    def _test(self, entry: logwrites.LogEntry, how: str, add: Add | None) -> None:
         self.image.flush()
         os.fsync(self.image.fileno())
         if failure := self.examine(self.spec, self.models, add):

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from fscale.model.errors import FscaleError
 from fscale.vm import guest as guests
-from fscale.vm.guest import GuestError, Hold, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome, Hold
 from fscale.vm.hang import scheduled_seconds
 from fscale.vm.place import Job
 from fscale.vm.qemu import LINE, QMP, Guest, Qemu
@@ -93,7 +93,7 @@ class PausedGuest:
         self._cpus: list[Path] = []
         self._heard = b""
         self._spoke = False
-        self._outcome: Outcome | None = None
+        self._outcome: GuestOutcome | None = None
         self._error: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -224,7 +224,7 @@ class PausedGuest:
         if not self._thread.is_alive():
             self.finish()
 
-    def finish(self) -> Outcome:
+    def finish(self) -> GuestOutcome:
         """Let the guest run to its end, and return the outcome.
 
         Raises GuestError if it did not end by itself, and the exceptions of its boot.

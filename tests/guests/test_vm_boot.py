@@ -112,7 +112,7 @@ stat -c '%F' /results/guest /results/disk /results/fifo
 """
 
 
-def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
+def hostile(tmp_path: Path) -> tuple[guests.GuestOutcome, Path]:
     """Boot a guest that leaves links to the host's files in each share; its end, and the results.
 
     None of them is followed.
@@ -133,7 +133,7 @@ def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
     return outcome, results
 
 
-def check_hostile(outcome: guests.Outcome, results: Path, said: str) -> None:
+def check_hostile(outcome: guests.GuestOutcome, results: Path, said: str) -> None:
     """The guest saw its links and devices; the host has plain files, and its record."""
     assert said.split("\n")[-4:] == ["symbolic link", "block special file", "fifo", ""]
     assert "the job can be written" not in said

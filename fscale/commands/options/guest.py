@@ -13,7 +13,7 @@ from fscale.model.bundle import bundle
 from fscale.model.helptext import GUESTS, MEASURED
 from fscale.model.limits import MOST_SECONDS
 from fscale.vm.console import kind_of
-from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome
 from fscale.vm.request import GuestRequest
 
 KernelOption = Annotated[
@@ -139,7 +139,7 @@ guest_options = functools.partial(bundle, "guest", GuestOptions)
 """Give a command the options of a guest, as its parameter `guest`: see `bundle`."""
 
 
-def finish(outcome: Outcome | None) -> None:
+def finish(outcome: GuestOutcome | None) -> None:
     """Report how the guest ended, and exit with the matching exit code."""
     if outcome is None:
         return

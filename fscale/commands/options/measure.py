@@ -58,7 +58,7 @@ class MeasureOptions:
     duration: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
+            min=0,
             max=MOST_SECONDS,
             metavar="SECONDS",
             help="Timed seconds per repetition. Default: the suite's.",

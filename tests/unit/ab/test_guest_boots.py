@@ -17,7 +17,7 @@ from rich.console import Console
 from fscale.ab import guests as ab
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_run import execute
-from fscale.ab.guests import GuestPlan, Side
+from fscale.ab.guests import GuestPlan, GuestSide
 from fscale.ab.local import turns
 from fscale.ab.loop import Progress
 from fscale.analysis.compare.compare import compare
@@ -82,7 +82,7 @@ def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
 
 def boots_of(output: Path, repetitions: int = 0, **given: Any) -> GuestBoots:
     plan = GuestPlan(
-        sides={name: Side(parse(text), cast("Any", None)) for name, text in BOTH.items()},
+        sides={name: GuestSide(parse(text), cast("Any", None)) for name, text in BOTH.items()},
         emulator=cast("Any", None),
         arguments=["quick"],
         files={},

@@ -21,7 +21,7 @@ from fscale.ab import guest_pairs, guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make
 from fscale.ab.guest_run import execute
-from fscale.ab.guests import GuestPlan, Side
+from fscale.ab.guests import GuestPlan, GuestSide
 from fscale.ab.loop import Progress
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
@@ -39,7 +39,7 @@ from fscale.model.results import Cell, CellKey, Slice
 from fscale.model.store import Store
 from fscale.model.variant import parse
 from fscale.runner.request import Request
-from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome
 from fscale.vm.kernel import Kernel
 from fscale.vm.qemu import Guest
 from fscale.vm.request import GuestRequest
@@ -114,7 +114,7 @@ def pairs_of(progress: Progress) -> int:
 
 def plan_of(output: Path, **given: Any) -> GuestPlan:
     sides = {
-        name: Side(parse(text), cast("Any", None))
+        name: GuestSide(parse(text), cast("Any", None))
         for name, text in (("A", "kernel:6.1"), ("B", "kernel:6.12"))
     }
     usual: dict[str, Any] = {
@@ -483,7 +483,7 @@ def test_a_step_of_git_bisect_boots_guests_that_count_elsewhere(
 @pytest.mark.parametrize(
     "error",
     [
-        GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))),
+        GuestError(GuestOutcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))),
         BootFailed("A1 on node7: BUG"),
     ],
     ids=["here", "elsewhere"],

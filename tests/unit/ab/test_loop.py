@@ -16,7 +16,7 @@ from rich.console import Console
 from fscale.ab import local, loop, progress_table
 from fscale.ab.local import LocalSource
 from fscale.ab.plan import Plan
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import set_up_order
 from fscale.ab.slicing import DEFAULT, Slicing
@@ -291,7 +291,9 @@ def test_the_live_table_has_ratios_as_they_narrow(
     widths: list[float] = []
 
     class Watched(progress_table.ProgressTable):
-        def measured(self, progress: loop.Progress, batch: Sequence[Point], left: float) -> None:
+        def measured(
+            self, progress: loop.Progress, batch: Sequence[PairedPoint], left: float
+        ) -> None:
             super().measured(progress, batch, left)
             for said in self._said.values():
                 low, high = (float(x.rstrip("%,]")) for x in said.split("[")[1].split())

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fscale.ab import guest_plan, guest_run, plan, run
-from fscale.ab.methods import Method
+from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
 from fscale.commands import ab, bisect
@@ -282,12 +282,12 @@ def test_every_option_is_known_to_this_test() -> None:
 def test_both_sides_have_a_kernel_or_none(base: str, new: str, turned: bool) -> None:
     sides = (new, base) if turned else (base, new)
     with pytest.raises(FscaleError, match=r"names no kernel"):
-        Method.BOOTS.refuse_others(*map(parse, sides))
+        PairedMethod.BOOTS.refuse_others(*map(parse, sides))
 
 
 @pytest.mark.parametrize("sides", [KERNELS, ("my:module=a.ko", "my:module=b.ko")])
 def test_pairs_of_one_kind_are_pairs(sides: tuple[str, str]) -> None:
-    Method.GUEST_SLICES.refuse_others(*map(parse, sides))
+    PairedMethod.GUEST_SLICES.refuse_others(*map(parse, sides))
 
 
 PARTS = {
@@ -300,18 +300,18 @@ PARTS = {
     "module": "module=a.ko",
 }
 HEEDED = {
-    Method.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
-    Method.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
-    Method.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Method.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Method.SIMULATED: {"mount", "mkfs", "kernel", "module"},
-    Method.REFERENCE: set(),
+    PairedMethod.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
+    PairedMethod.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
+    PairedMethod.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    PairedMethod.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    PairedMethod.SIMULATED: {"mount", "mkfs", "kernel", "module"},
+    PairedMethod.REFERENCE: set(),
 }
 
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("way", HEEDED)
-def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Method, part: str) -> None:
+def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: PairedMethod, part: str) -> None:
     side = parse(f"ext4:{PARTS[part]}")
     if part in HEEDED[way]:
         way.refuse_others(side, side)
