@@ -133,15 +133,15 @@ def _renewed(words: list[str]) -> list[str]:
 
     Words after `--` are another program's command line and stay as they are.
     """
-    own = words.index("--") if "--" in words else len(words)
+    end = words.index("--") if "--" in words else len(words)
     renewed = []
-    for word in words[:own]:
+    for word in words[:end]:
         name, equals, value = word.partition("=")
         now = _OLDER_WORDS.get(name, name)
         if now != name:
             typer.echo(f"fscale: {name} is now called {now}; please use that name", err=True)
         renewed.append(f"{now}{equals}{value}")
-    return renewed + words[own:]
+    return renewed + words[end:]
 
 
 def main() -> None:

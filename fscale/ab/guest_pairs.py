@@ -128,7 +128,7 @@ class GuestPairs(Guests):
                 self._elsewhere.run(self._missing(number, self._elsewhere.slots))
         else:
             turns = self._measure_pair(boots, number, counts, wanted)
-        found = []
+        cells = []
         for name, boot in boots.items():
             if not complete(boot.output):
                 raise FscaleError(
@@ -137,12 +137,12 @@ class GuestPairs(Guests):
             slices = {keys.keys[name].id: keys.slices[name] for keys in turns}
             for cell in Store(boot.output).cells():
                 if counts and wanted(cell.key):
-                    found.append(relabel(cell, name, number))
+                    cells.append(relabel(cell, name, number))
                 elif cell.id in slices:
-                    found.append(relabel(cell, name, number))
-                    found[-1].slices = slices[cell.id]
-                    found[-1].latency = None  # it is that of the turns for warming up, too
-        return found
+                    cells.append(relabel(cell, name, number))
+                    cells[-1].slices = slices[cell.id]
+                    cells[-1].latency = None  # it is that of the turns for warming up, too
+        return cells
 
     def _boot(self, name: str, number: int, ending: str, counts: bool) -> Boot:
         """A boot of a side."""

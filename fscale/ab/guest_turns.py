@@ -88,11 +88,11 @@ def measure(
     """
     limit = FIRST_SECONDS
     while True:
-        said = wait_for_answers(held, limit)
+        lines = wait_for_answers(held, limit)
         limit = SETUP_SECONDS
-        if all(line == "done" for line in said.values()):
+        if all(line == "done" for line in lines.values()):
             return
-        keys = {side: _key(said[side]) for side in SIDES}
+        keys = {side: _key(lines[side]) for side in SIDES}
         if name(keys["A"]) != name(keys["B"]):
             raise FscaleError(
                 "the guests do not measure the same cell: "
@@ -102,11 +102,11 @@ def measure(
             _tell(held, SKIP)
             continue
         _tell(held, GO)
-        said = wait_for_answers(held, SETUP_SECONDS)
+        lines = wait_for_answers(held, SETUP_SECONDS)
         sides = {side: _TurnTaker(held[side], keys[side].cores) for side in SIDES}
         slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
         for side, one in sides.items():
-            one.over = said[side] == "over"
+            one.over = lines[side] == "over"
         if not any(one.over for one in sides.values()):
             coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
             try:

@@ -27,7 +27,7 @@ from fscale.model.variant import Variant
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
-from fscale.vm.module_build import Parts, build_parts, check_own
+from fscale.vm.module_build import Parts, build_parts, check_user_files
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
 from fscale.vm.request import GuestRequest
@@ -60,12 +60,12 @@ def make_guests(
     `of_suite` are the file systems of the suite, which a side measures that names none.
     Raises FscaleError, also if only one of the two kernels boots under KVM.
     """
-    own = [path for name, path in files.items() if name.startswith("filesystems/")]
+    user_files = [path for name, path in files.items() if name.startswith("filesystems/")]
     measured = {
         name: [variant.filesystem] if variant.name else of_suite
         for name, variant in (("A", base), ("B", new))
     }
-    check_own(own, itertools.chain(*measured.values()))
+    check_user_files(user_files, itertools.chain(*measured.values()))
     sides = {}
     # All boots use one state of this repository, even if it is edited meanwhile.
     images = rootfs.images(steps)
@@ -73,7 +73,7 @@ def make_guests(
         spec = variant.kernel or DEFAULT_KERNEL
         kernel = kernels.resolve(spec, steps)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
-        parts = build_parts(measured[name], own, kernel, spec, None, steps, variant.modules)
+        parts = build_parts(measured[name], user_files, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)
         sides[name] = GuestSide(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:

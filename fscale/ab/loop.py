@@ -186,13 +186,13 @@ def _round(
 ) -> Sequence[PairedPoint]:
     """Measure a round of `batch`, or of all points if none is known yet; return its points."""
     known = {point.name for point in source.points}
-    found = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
+    measured = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
     fresh = [point for point in source.points if point.name not in known]
     if fresh:
         progress.open += fresh
         progress.looks = source.looks
     met = batch or fresh
-    _enter(source, progress, met, found, settings)
+    _enter(source, progress, met, measured, settings)
     source.keep(progress)
     return met
 
@@ -201,12 +201,12 @@ def _enter(
     source: Source,
     progress: Progress,
     batch: Sequence[PairedPoint],
-    found: Sequence[tuple[PairedPoint, Cell]],
+    measured: Sequence[tuple[PairedPoint, Cell]],
     settings: Settings,
 ) -> None:
     """Add a round to the progress; continue points that fail in another way, or give them up."""
     for point in batch:
-        cells = [cell for own, cell in found if own.name == point.name]
+        cells = [cell for its_point, cell in measured if its_point.name == point.name]
         good = dict.fromkeys(SIDES, 0)
         for cell in cells:
             assert cell.key.side is not None

@@ -138,7 +138,7 @@ def make(
         planned_cells=2 * repetitions * len(points),
     )
     if any(cut.values()):
-        run.suite["slices"] = {name: asdict(own) for name, own in sorted(cut.items()) if own}
+        run.suite["slices"] = {name: asdict(turns) for name, turns in sorted(cut.items()) if turns}
     if old:
         runs.resume(old, run, request.output)
     return Plan(setups, run, store, points, settings, repetitions, looks)
@@ -173,7 +173,7 @@ def _slicing(
 
 def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     # The directory of a side is never created: the plan's store holds the paired run.
-    own = replace(
+    one_side = replace(
         request,
         output=request.output / f"side-{name}",
         # Both sides run on the same machine, so controls would not tell them apart.
@@ -182,7 +182,7 @@ def _prepare(request: Request, side: Variant, name: str) -> Prepared:
         explicit=request.explicit | {side.filesystem},
         binary=side.binary or request.binary,
     )
-    return prepare(own)
+    return prepare(one_side)
 
 
 def _labelled(key: CellKey, side: Variant) -> CellKey:

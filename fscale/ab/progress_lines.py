@@ -77,6 +77,6 @@ def _changes(sides: Sequence[Sequence[Cell]], metrics: Collection[str]) -> str:
     for metric, value in VALUES.items():
         values = [[v for c in side if c.status == "ok" and (v := value(c))] for side in sides]
         if metric in metrics and all(values):
-            means = [sum(own) / len(own) for own in values]
+            means = [sum(side) / len(side) for side in values]
             shown.append(f"{metric} {change(means[1] / means[0])}")
     return ", ".join(shown)

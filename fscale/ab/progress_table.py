@@ -31,7 +31,7 @@ class ProgressTable:
         self._metrics = [metric for metric in VALUES if metric in settings.metrics]
         self._open = {point.name for point in points}
         self._pairs: dict[str, int] = {}
-        self._said: dict[tuple[str, str], str] = {}
+        self._estimates: dict[tuple[str, str], str] = {}
         self._verdicts: dict[tuple[str, str], str] = {}
         self._left = ""
         self._live: Live | None = None
@@ -64,12 +64,12 @@ class ProgressTable:
         self._left = duration(max(0.0, left))
         if self._live and point.slicing:
             names = [point.key(side, 1).point for side in "AB"]
-            sides = [[c for c in progress.cells if c.key.point == own] for own in names]
+            sides = [[c for c in progress.cells if c.key.point == one] for one in names]
             looks, settings = progress.looks.pairs, self._settings
             for test in pair(match_cells(*sides), pair_looks=looks, metrics=settings.metrics).tests:
                 if e := running(test, settings):
-                    said = wording.estimate(e.ratio, e.low, e.high)
-                    self._said[name, test.metric] = said
+                    estimate = wording.estimate(e.ratio, e.low, e.high)
+                    self._estimates[name, test.metric] = estimate
         self._refresh()
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
@@ -80,12 +80,12 @@ class ProgressTable:
             key = names[judgement.subject]
             if key.point not in self._open:
                 continue
-            said = wording.estimate(judgement.ratio, judgement.low, judgement.high)
-            self._said[key.point, judgement.metric] = said
+            estimate = wording.estimate(judgement.ratio, judgement.low, judgement.high)
+            self._estimates[key.point, judgement.metric] = estimate
             if key.point not in still:
                 self._verdicts[key.point, judgement.metric] = judgement.verdict
                 if not self._live:
-                    self.say(f"{title(key)}, {judgement.metric}: {judgement.verdict} {said}")
+                    self.say(f"{title(key)}, {judgement.metric}: {judgement.verdict} {estimate}")
         self._open &= still
         self._left = duration(max(0.0, left))
         if not self._live:
@@ -107,7 +107,9 @@ class ProgressTable:
             if name in self._pairs:
                 cells = (
                     " ".join(
-                        filter(None, [self._said.get((name, m)), self._verdicts.get((name, m))])
+                        filter(
+                            None, [self._estimates.get((name, m)), self._verdicts.get((name, m))]
+                        )
                     )
                     for m in self._metrics
                 )

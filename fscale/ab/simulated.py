@@ -74,15 +74,15 @@ class Simulated(EveryPointAtOnce):
         """Boot all unfinished cells; cells that only one side has are stored as well."""
         del first
         points = {place(point.base): point for point in batch}
-        found = []
+        measured = []
         for name, side in self._sides.items():
             for cell in campaign.run(side, self._jobs, self._engine):
                 key = cell.key.model_copy(update={"side": name})
-                own = cell.model_copy(update={"key": key, "id": key.id})
-                self.store.save_cell(own)
+                relabelled = cell.model_copy(update={"key": key, "id": key.id})
+                self.store.save_cell(relabelled)
                 if point := points.get(place(key)):
-                    found.append((point, own))
-        return found
+                    measured.append((point, relabelled))
+        return measured
 
     def keep(self, progress: Progress) -> None:
         """Write run.json and ab.json; all cells are stored already."""

@@ -234,15 +234,15 @@ def _trend(
 
     _check_metric(metric)
     with index.opened(db) as connection:
-        found = trends(connection, metric, workload, fs, margin)
+        points = trends(connection, metric, workload, fs, margin)
     if as_json:
-        typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
+        typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in points]}, indent=1))
         return
-    if not found:
+    if not points:
         typer.echo("the index has no such point; `fscale history list` shows the runs")
         return
     table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
-    for trend in found:
+    for trend in points:
         values = [wording.figure(metric, v.median) for v in trend.values[-MOST_SHOWN:]]
         steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
         few = len(trend.values) < FEWEST_RUNS

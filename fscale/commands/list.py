@@ -39,8 +39,10 @@ def _filesystems() -> Rows:
 def _media() -> Rows:
     rows = []
     for name in catalogue.names(paths.MEDIA):
-        found = catalogue.load_medium(name)
-        rows.append({"name": name, **found.model_dump(), "missing": medium.missing(name, found)})
+        described = catalogue.load_medium(name)
+        rows.append(
+            {"name": name, **described.model_dump(), "missing": medium.missing(name, described)}
+        )
     return rows
 
 

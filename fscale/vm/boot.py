@@ -24,19 +24,19 @@ def prepare(
     steps: Steps,
     *,
     filesystems: Sequence[str] = (),
-    own: Sequence[Path] = (),
+    user_files: Sequence[Path] = (),
 ) -> tuple[Boot, Qemu]:
     """Prepare the kernel that the request names, and all that its guest needs to run `job`.
 
-    Modules and tools that `filesystems` have as source are built and passed to the guest; `own` are
-    TOML files of the user that may describe some of them.
+    Modules and tools that `filesystems` have as source are built and passed to the guest;
+    `user_files` are TOML files that may describe some of them.
     """
     kernel = kernels.resolve(
         request.kernel, steps, modules=request.modules, tree=request.kernel_tree
     )
     given = request.module or []
     parts = module_build.build_parts(
-        filesystems, own, kernel, request.kernel, request.kernel_tree, steps, given
+        filesystems, user_files, kernel, request.kernel, request.kernel_tree, steps, given
     )
     job = replace(parts.added(replace(job, modules=given)), timeout=request.timeout)
     guest, emulator = guests.prepare(kernel, request, rootfs.images(steps), steps)
@@ -48,11 +48,11 @@ def start(
     request: GuestRequest,
     *,
     filesystems: Sequence[str] = (),
-    own: Sequence[Path] = (),
+    user_files: Sequence[Path] = (),
 ) -> guests.GuestOutcome | None:
     """Boot the kernel that the request names and run `job`; None after a dry run. See `prepare`."""
     steps = Steps(Console(stderr=True))
-    boot, emulator = prepare(job, request, steps, filesystems=filesystems, own=own)
+    boot, emulator = prepare(job, request, steps, filesystems=filesystems, user_files=user_files)
     if request.dry_run:
         print_commands(boot, emulator)
         return None

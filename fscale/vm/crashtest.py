@@ -126,10 +126,10 @@ def recorder(device: str | Path, log: Path, size: int) -> Iterator[str]:
             yield in_turn
 
 
-def said_last(lines: int = 8) -> str:
+def last_messages(lines: int = 8) -> str:
     """The last lines of the kernel's log."""
-    said = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
-    return "\n".join(said.splitlines()[-lines:])
+    printed = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
+    return "\n".join(printed.splitlines()[-lines:])
 
 
 def copy(source: Path, target: Path) -> None:
@@ -219,12 +219,12 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            said = said_last()
+            printed = last_messages()
             again = subprocess.run(mount, capture_output=True, text=True, check=False)
             if again.returncode == 0:
                 command(["umount", str(MOUNT)])
             ended = "fails as well" if again.returncode else "succeeds"
-            return "mount", f"{done.stderr.strip()}\n{said}\na second mount {ended}"
+            return "mount", f"{done.stderr.strip()}\n{printed}\na second mount {ended}"
         try:
             faults = [
                 fault

@@ -288,9 +288,9 @@ def _judge(
     elif end == "finished" and returncode != 0 and verdict.trouble == "oom":
         end = "oom"
     if end == "died":
-        said = _bytes(where.errors).decode(errors="replace").strip()
+        errors = _bytes(where.errors).decode(errors="replace").strip()
         tail = "\n".join(console.strip_escapes(text).splitlines()[-5:])
-        summary = said or tail or "QEMU ended without output"
+        summary = errors or tail or "QEMU ended without output"
     return GuestOutcome(end, returncode, seconds, booted, summary, report, where.console)
 
 

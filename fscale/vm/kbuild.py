@@ -46,8 +46,8 @@ def unmet_options(wanted: str, config: str) -> list[str]:
     """The lines of a fragment that a .config does not fulfil; the last line of an option counts."""
     asked: dict[str, str] = {}
     for line in wanted.splitlines():
-        if found := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line):
-            asked[found[1]] = line
+        if option := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line):
+            asked[option[1]] = line
     have = set(config.splitlines())
     return [
         line
@@ -82,9 +82,9 @@ def source_version(suite: str, latest: Callable[[], str]) -> str:
         if name == suite:
             return version
     package = latest()
-    if not (found := re.match(r"linux-image-(\d+\.\d+)", package)):
+    if not (match := re.match(r"linux-image-(\d+\.\d+)", package)):
         raise FscaleError(f"Debian suite {suite}: the package {package} has no kernel version")
-    return found[1]
+    return match[1]
 
 
 def debian_source(suite: str, steps: Steps) -> Path:

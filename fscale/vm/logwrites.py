@@ -105,10 +105,10 @@ def under_way(group: list[LogEntry]) -> list[LogEntry]:
     the flush may keep any of them. A write that carries a flush begins after that flush.
     """
     *before, last = group
-    found = [e for e in before if e.length and not e.flags & (DISCARD | MARK)]
+    replayed = [e for e in before if e.length and not e.flags & (DISCARD | MARK)]
     if last.length and not last.flags & (FLUSH | DISCARD | MARK):
-        found.append(last)
-    return found
+        replayed.append(last)
+    return replayed
 
 
 def apply_some(log: BinaryIO, group: list[LogEntry], device: BinaryIO, rng: random.Random) -> None:

@@ -96,14 +96,14 @@ def comparison_in_guests(
         raise FscaleError(
             f"--fs: {named[0]} names its file system; leave --fs out, or give kernel:KERNEL"
         )
-    own = [side.own_file for side in (base, new) if side.own_file]
+    of_sides = [side.own_file for side in (base, new) if side.own_file]
     for side in (base, new):
         if side.own_file:
             catalogue.load_filesystem(side.filesystem)  # reports errors before a boot
     run = run_in_guest(
         measured.recording(settings.metrics),
         measured.suite,
-        list(dict.fromkeys([*filesystems, *own])),
+        list(dict.fromkeys([*filesystems, *of_sides])),
     )
     with engine_of(on) as engine:
         yield make(

@@ -183,8 +183,8 @@ def _crash(
         results.mkdir(parents=True, exist_ok=True)
         untrusted.remove(results / CRASH_FILE)
         job = crashes.job(spec, Path(scratch), results)
-        own = [Path(fs)] if catalogue.is_path(fs) else []
-        boot, emulator = prepare(job, guest, steps, filesystems=[fs], own=own)
+        user_files = [Path(fs)] if catalogue.is_path(fs) else []
+        boot, emulator = prepare(job, guest, steps, filesystems=[fs], user_files=user_files)
         if guest.dry_run:
             print_place(on, "guests that test parts of the points")
             print_commands(boot, emulator)

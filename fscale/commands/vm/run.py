@@ -17,7 +17,7 @@ from fscale.model.helptext import OUTPUT
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from fscale.vm.boot import start
-from fscale.vm.module_build import check_own
+from fscale.vm.module_build import check_user_files
 from fscale.vm.place import Job
 
 _RUN_EPILOG = """
@@ -77,10 +77,10 @@ def _run(
     Exit codes: those of `fscale run` in the guest. 1 also if the guest ended early, such as by a
     panic, a hang or --timeout; the message names the reason.
     """
-    own = filesystem or []
-    in_guest = run_in_guest(measured, suite, own)
+    user_files = filesystem or []
+    in_guest = run_in_guest(measured, suite, user_files)
     names = in_guest.suite.filesystems
-    check_own(own, names)
+    check_user_files(user_files, names)
     for name in names:
         parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     if guest.deterministic and guest.smp != 1:
@@ -96,6 +96,6 @@ def _run(
         output=output.resolve(),
         files=in_guest.files,
     )
-    finish(start(job, guest, filesystems=names, own=own))
+    finish(start(job, guest, filesystems=names, user_files=user_files))
     if not guest.dry_run:
         typer.echo(output)

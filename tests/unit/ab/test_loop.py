@@ -295,8 +295,8 @@ def test_the_live_table_has_ratios_as_they_narrow(
             self, progress: loop.Progress, batch: Sequence[PairedPoint], left: float
         ) -> None:
             super().measured(progress, batch, left)
-            for said in self._said.values():
-                low, high = (float(x.rstrip("%,]")) for x in said.split("[")[1].split())
+            for estimate in self._estimates.values():
+                low, high = (float(x.rstrip("%,]")) for x in estimate.split("[")[1].split())
                 widths.append(high - low)
 
     plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=12)
