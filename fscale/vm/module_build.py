@@ -96,8 +96,8 @@ def build_parts(
     """Build the modules and tools of the named file systems from source; cached by content.
 
     `user_files` are TOML files of the user. `spec` and `tree` are the inputs from which
-    `kernels.resolve` made the kernel. `given` are modules that the user has built: FscaleError if they are for
-    another version of Linux. Unknown names are ignored here: the guest refuses them.
+    `kernels.resolve` made the kernel. `given` are modules that the user has built: FscaleError if
+    they are for another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
     if tree is None and seen.is_dir(spec):
