@@ -70,7 +70,7 @@ def _modules() -> list[str]:
 
     Importing all commands takes seconds, in an emulated guest half a minute.
     """
-    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg}
+    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__)} - {"options"}
     ordered = [name for names in _PANELS.values() for name in names if name in found]
     names = [*ordered, *sorted(found.difference(ordered))]
     program = Path(sys.argv[0])
@@ -105,16 +105,6 @@ for _group in app.registered_groups:
 _lay_out(app)
 
 
-# Former names of options and arguments, which older scripts use, and the present ones.
-_OLDER_WORDS = {
-    "--bench": "--workload",
-    "--repeat": "--repetitions",
-    "--rounds": "--repetitions",
-    "--options": "--option",
-    "benches": "workloads",
-}
-
-
 GIT_STOPS = 128
 _NO_VERDICT = (Exit.USAGE, Exit.INTERRUPTED)
 _SIGINT = 128 + signal.SIGINT  # typer's code for it
@@ -126,22 +116,6 @@ _ADVICE = {
     errno.EMFILE: "raise `ulimit -n`",
     errno.ENOMEM: "free some memory",
 }
-
-
-def _renewed(words: list[str]) -> list[str]:
-    """The words of a command line, with former names replaced; prints a note for each.
-
-    Words after `--` are another program's command line and stay as they are.
-    """
-    own = words.index("--") if "--" in words else len(words)
-    renewed = []
-    for word in words[:own]:
-        name, equals, value = word.partition("=")
-        now = _OLDER_WORDS.get(name, name)
-        if now != name:
-            typer.echo(f"fscale: {name} is now called {now}; please use that name", err=True)
-        renewed.append(f"{now}{equals}{value}")
-    return renewed + words[own:]
 
 
 def main() -> None:
@@ -177,7 +151,7 @@ def _ended(words: list[str]) -> int:
                 f"{word}: this argument is not valid UTF-8, which results need; give another name"
             )
     try:
-        app(_renewed(words), prog_name="fscale")
+        app(words, prog_name="fscale")
     except SystemExit as end:
         if end.code == _SIGINT:
             return Exit.INTERRUPTED

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabel
-from fscale.ab.here import turns
+from fscale.ab.local import turns
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
 from fscale.ab.record import Looks

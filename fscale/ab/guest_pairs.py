@@ -121,14 +121,14 @@ class GuestPairs(Guests):
     ) -> list[Cell]:
         """Boot both sides, let them measure, and return their cells."""
         boots = {name: self._boot(name, number, ending, counts) for name in self.plan.sides}
-        turns: list[guest_turns.Measured] = []
+        turns: list[guest_turns.MeasuredTurns] = []
         if self._elsewhere:
             # They were booted with an earlier pair, or by an interrupted call.
             if not all(complete(boot.output) for boot in boots.values()):
                 self._elsewhere.run(self._missing(number, self._elsewhere.slots))
         else:
             turns = self._measure_pair(boots, number, counts, wanted)
-        found = []
+        cells = []
         for name, boot in boots.items():
             if not complete(boot.output):
                 raise FscaleError(
@@ -137,12 +137,12 @@ class GuestPairs(Guests):
             slices = {keys.keys[name].id: keys.slices[name] for keys in turns}
             for cell in Store(boot.output).cells():
                 if counts and wanted(cell.key):
-                    found.append(relabel(cell, name, number))
+                    cells.append(relabel(cell, name, number))
                 elif cell.id in slices:
-                    found.append(relabel(cell, name, number))
-                    found[-1].slices = slices[cell.id]
-                    found[-1].latency = None  # it is that of the turns for warming up, too
-        return found
+                    cells.append(relabel(cell, name, number))
+                    cells[-1].slices = slices[cell.id]
+                    cells[-1].latency = None  # it is that of the turns for warming up, too
+        return cells
 
     def _boot(self, name: str, number: int, ending: str, counts: bool) -> Boot:
         """A boot of a side."""
@@ -168,7 +168,7 @@ class GuestPairs(Guests):
         number: int,
         counts: bool,
         wanted: Callable[[CellKey], bool],
-    ) -> list[guest_turns.Measured]:
+    ) -> list[guest_turns.MeasuredTurns]:
         """Boot both sides on this machine, and let them take turns, unless they count."""
         with ExitStack() as stack:
             held = {}
@@ -185,7 +185,7 @@ class GuestPairs(Guests):
 
     def _turns(
         self, held: Mapping[str, PausedGuest], number: int, wanted: Callable[[CellKey], bool]
-    ) -> list[guest_turns.Measured]:
+    ) -> list[guest_turns.MeasuredTurns]:
         plan = self.plan
         try:
             return list(guest_turns.measure(held, TIMED, plan.seed + number, plan.name, wanted))

@@ -16,7 +16,7 @@ from fscale.farm.engine import Engine
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import Variant
-from fscale.vm.options import GuestOptions
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
 
@@ -28,7 +28,7 @@ def make(
     suite: Suite,
     slices: bool,
     files: Mapping[str, Path],
-    options: GuestOptions,
+    options: GuestRequest,
     output: Path,
     seed: int,
     settings: Settings,
@@ -77,7 +77,7 @@ def make(
 
 
 def _check_pairs(
-    arguments: Sequence[str], options: GuestOptions, settings: Settings, repetitions: int
+    arguments: Sequence[str], options: GuestRequest, settings: Settings, repetitions: int
 ) -> None:
     if named := [metric for metric in settings.metrics if metric in NAMED]:
         raise FscaleError(

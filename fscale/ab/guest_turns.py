@@ -31,14 +31,14 @@ TURN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTurns:
     """The results of one cell in both guests, by side."""
 
     keys: dict[str, CellKey]
     slices: dict[str, list[Slice]]
 
 
-class _Side:
+class _TurnTaker:
     """Takes turns in a guest, on `cores` of its CPUs."""
 
     def __init__(self, held: PausedGuest, cores: int) -> None:
@@ -78,7 +78,7 @@ def measure(
     seed: int,
     name: Callable[[CellKey], str],
     wanted: Callable[[CellKey], bool],
-) -> Iterator[Measured]:
+) -> Iterator[MeasuredTurns]:
     """Let both guests measure the wanted cells, and yield each cell when it has ended on both.
 
     `name` gives the name of a cell's point, which is the same on both sides.
@@ -88,11 +88,11 @@ def measure(
     """
     limit = FIRST_SECONDS
     while True:
-        said = wait_for_answers(held, limit)
+        lines = wait_for_answers(held, limit)
         limit = SETUP_SECONDS
-        if all(line == "done" for line in said.values()):
+        if all(line == "done" for line in lines.values()):
             return
-        keys = {side: _key(said[side]) for side in SIDES}
+        keys = {side: _key(lines[side]) for side in SIDES}
         if name(keys["A"]) != name(keys["B"]):
             raise FscaleError(
                 "the guests do not measure the same cell: "
@@ -102,11 +102,11 @@ def measure(
             _tell(held, SKIP)
             continue
         _tell(held, GO)
-        said = wait_for_answers(held, SETUP_SECONDS)
-        sides = {side: _Side(held[side], keys[side].cores) for side in SIDES}
+        lines = wait_for_answers(held, SETUP_SECONDS)
+        sides = {side: _TurnTaker(held[side], keys[side].cores) for side in SIDES}
         slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
         for side, one in sides.items():
-            one.over = said[side] == "over"
+            one.over = lines[side] == "over"
         if not any(one.over for one in sides.values()):
             coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
             try:
@@ -118,7 +118,7 @@ def measure(
         for line in wait_for_answers(working, SETUP_SECONDS).values():
             if line != "over":
                 raise FscaleError(f"a guest should have ended its cell, but answered {line!r}")
-        yield Measured(keys, slices)
+        yield MeasuredTurns(keys, slices)
 
 
 def _tell(held: Mapping[str, PausedGuest], letter: str) -> None:

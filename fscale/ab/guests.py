@@ -13,24 +13,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fscale.ab import loop, record
-from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Watcher
-from fscale.ab.point import SIDES, Point
+from fscale.ab import record
+from fscale.ab.loop import Aim, EveryPointAtOnce, Progress
+from fscale.ab.point import SIDES, PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.settings import Settings
 from fscale.model import runs
-from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Machine, Run, all_boots
 from fscale.model.store import Store
 from fscale.model.variant import Variant
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
-from fscale.vm.module_build import Parts, build_parts, check_own
-from fscale.vm.options import GuestOptions
+from fscale.vm.module_build import Parts, build_parts, check_user_files
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import Boot
 
@@ -38,7 +38,7 @@ DEFAULT_KERNEL = "bookworm"
 
 
 @dataclass(frozen=True)
-class Side:
+class GuestSide:
     """One side, and its guest."""
 
     variant: Variant
@@ -52,20 +52,20 @@ def make_guests(
     of_suite: Sequence[str],
     *,
     files: Mapping[str, Path],
-    options: GuestOptions,
+    options: GuestRequest,
     steps: Steps,
-) -> tuple[dict[str, Side], Qemu]:
+) -> tuple[dict[str, GuestSide], Qemu]:
     """Build what both sides need, and return their guests "A" and "B".
 
     `of_suite` are the file systems of the suite, which a side measures that names none.
     Raises FscaleError, also if only one of the two kernels boots under KVM.
     """
-    own = [path for name, path in files.items() if name.startswith("filesystems/")]
+    user_files = [path for name, path in files.items() if name.startswith("filesystems/")]
     measured = {
         name: [variant.filesystem] if variant.name else of_suite
         for name, variant in (("A", base), ("B", new))
     }
-    check_own(own, itertools.chain(*measured.values()))
+    check_user_files(user_files, itertools.chain(*measured.values()))
     sides = {}
     # All boots use one state of this repository, even if it is edited meanwhile.
     images = rootfs.images(steps)
@@ -73,9 +73,9 @@ def make_guests(
         spec = variant.kernel or DEFAULT_KERNEL
         kernel = kernels.resolve(spec, steps)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
-        parts = build_parts(measured[name], own, kernel, spec, None, steps, variant.modules)
+        parts = build_parts(measured[name], user_files, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)
-        sides[name] = Side(variant, guest, parts)
+        sides[name] = GuestSide(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
         raise FscaleError(
             "one kernel boots under KVM and the other does not, so their figures cannot be "
@@ -158,7 +158,7 @@ def merge_boots(
 class GuestPlan:
     """A planned comparison. `repetitions`: boots per side, or pairs; 0: until decided."""
 
-    sides: Mapping[str, Side]
+    sides: Mapping[str, GuestSide]
     emulator: Qemu
     arguments: Sequence[str]
     """arguments of `fscale run`, the suite first"""
@@ -205,7 +205,7 @@ class GuestPlan:
             **({"modules": modules} if any(modules.values()) else {}),
         }
 
-    def job(self, side: Side, directory: Path, number: int, *more: str) -> Job:
+    def job(self, side: GuestSide, directory: Path, number: int, *more: str) -> Job:
         """The job that runs `fscale run` for a side in a guest, with `more` options."""
         named = side.variant.in_guest
         return Job(
@@ -233,7 +233,7 @@ class Guests(EveryPointAtOnce, ABC):
         self.steps = steps
         self.store = Store(plan.output)
         self.warnings: list[str] = []
-        self._named: dict[str, Point] = {}
+        self._named: dict[str, PairedPoint] = {}
         self._finished = 0
         self.old = self.store.load_run()
         """the run that an interrupted call left"""
@@ -249,7 +249,7 @@ class Guests(EveryPointAtOnce, ABC):
                 )
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[PairedPoint]:
         """The points that the boots have measured so far."""
         return list(self._named.values())
 
@@ -270,7 +270,7 @@ class Guests(EveryPointAtOnce, ABC):
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """Measure the round that begins with a repetition: the cells of both sides."""
 
-    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+    def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
         """See Source; the first round measures all points."""
         names = {self.plan.name(point.base) for point in batch}
         cells = self.round(first, lambda key: not names or self.plan.name(key) in names)
@@ -282,7 +282,7 @@ class Guests(EveryPointAtOnce, ABC):
                 raise FscaleError(f"the guests do not measure the same points: only one has {name}")
             plain = {"side": None, "repetition": 1}
             keys = [both[side].key.model_copy(update=plain) for side in SIDES]
-            self._named.setdefault(name, Point(keys[0], keys[1], self.slicing))
+            self._named.setdefault(name, PairedPoint(keys[0], keys[1], self.slicing))
         for cell in cells:
             self.store.save_cell(cell)
         self._finished = max([self._finished, *(cell.key.repetition for cell in cells)])
@@ -306,24 +306,3 @@ class Guests(EveryPointAtOnce, ABC):
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)
         record.save(self.store, base, new, progress.looks, self.plan.settings.metrics)
-
-
-def execute(source: Guests, seconds: float, watcher: Watcher) -> Progress:
-    """Measure for at most `seconds`, and write the results.
-
-    Rounds that an earlier, interrupted call finished are not measured again.
-
-    Raises:
-        GuestError: a guest panicked, hung or ran out of time; earlier rounds are kept.
-        FscaleError: a guest could not measure, or the output contains another comparison.
-        Interrupted: the user interrupted it.
-    """
-    try:
-        progress = loop.measure(source, source.plan.aim, seconds, watcher)
-    except KeyboardInterrupt:
-        raise Interrupted(
-            "the guests were stopped; finished rounds are kept, and the same command with the same "
-            "--output resumes from there"
-        ) from None
-    source.finish(progress)
-    return progress

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from fscale.ab.point import SIDES, Point
+from fscale.ab.point import SIDES, PairedPoint
 from fscale.ab.record import Looks
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.model import Judgement, Subject
@@ -28,7 +28,7 @@ class Source(Protocol):
     """Measures both sides: on this machine, in guests, or in simulated guests."""
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[PairedPoint]:
         """The known points; guests report theirs in the first round."""
         ...
 
@@ -37,19 +37,19 @@ class Source(Protocol):
         """When to look at the data, once the points are known."""
         ...
 
-    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+    def batches(self, turn: Sequence[PairedPoint]) -> list[list[PairedPoint]]:
         """The points of a turn, split into batches that are measured together."""
         ...
 
-    def otherwise(self, point: Point) -> Point | None:
+    def otherwise(self, point: PairedPoint) -> PairedPoint | None:
         """How to continue a point whose first pair failed; None if there is no other way."""
         ...
 
-    def patience(self, point: Point) -> int:
+    def patience(self, point: PairedPoint) -> int:
         """The number of consecutive failed rounds after which a point is given up."""
         ...
 
-    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+    def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
         """Measure the round that begins with repetition `first`, on both sides of each point.
 
         Cells that an interrupted call finished are not measured again. Raises Interrupted, and
@@ -67,16 +67,16 @@ class EveryPointAtOnce:
     point in the same way.
     """
 
-    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+    def batches(self, turn: Sequence[PairedPoint]) -> list[list[PairedPoint]]:
         """All points together."""
         return [list(turn)]
 
-    def otherwise(self, point: Point) -> Point | None:
+    def otherwise(self, point: PairedPoint) -> PairedPoint | None:
         """There is no other way."""
         del point
         return None
 
-    def patience(self, point: Point) -> int:
+    def patience(self, point: PairedPoint) -> int:
         """Give up a point after its first failed round."""
         del point
         return 1
@@ -92,7 +92,7 @@ class Aim:
     one_is_enough: bool = False
     """end as soon as one point is slower, as in a bisection"""
 
-    def last(self, point: Point, looks: Looks) -> int:
+    def last(self, point: PairedPoint, looks: Looks) -> int:
         """The number of repetitions after which a point is closed, decided or not."""
         if self.repetitions:
             return math.ceil(self.repetitions / point.step) * point.step
@@ -106,7 +106,7 @@ class Progress:
     cells: list[Cell] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     """repetitions per side (in slices: pairs) of each point, by its name"""
-    open: list[Point] = field(default_factory=list)
+    open: list[PairedPoint] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     """consecutive rounds of a point in which a side had no good cell"""
     not_sliced: dict[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Progress:
 class Watcher(Protocol):
     """Is notified of the progress."""
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """Another round of some points has been measured; `left` seconds are left."""
         ...
 
@@ -133,7 +133,7 @@ class Watcher(Protocol):
 class Quiet:
     """A Watcher that prints nothing."""
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """See Watcher."""
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
@@ -182,17 +182,17 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
 
 
 def _round(
-    source: Source, progress: Progress, batch: Sequence[Point], settings: Settings
-) -> Sequence[Point]:
+    source: Source, progress: Progress, batch: Sequence[PairedPoint], settings: Settings
+) -> Sequence[PairedPoint]:
     """Measure a round of `batch`, or of all points if none is known yet; return its points."""
     known = {point.name for point in source.points}
-    found = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
+    measured = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
     fresh = [point for point in source.points if point.name not in known]
     if fresh:
         progress.open += fresh
         progress.looks = source.looks
     met = batch or fresh
-    _enter(source, progress, met, found, settings)
+    _enter(source, progress, met, measured, settings)
     source.keep(progress)
     return met
 
@@ -200,13 +200,13 @@ def _round(
 def _enter(
     source: Source,
     progress: Progress,
-    batch: Sequence[Point],
-    found: Sequence[tuple[Point, Cell]],
+    batch: Sequence[PairedPoint],
+    measured: Sequence[tuple[PairedPoint, Cell]],
     settings: Settings,
 ) -> None:
     """Add a round to the progress; continue points that fail in another way, or give them up."""
     for point in batch:
-        cells = [cell for own, cell in found if own.name == point.name]
+        cells = [cell for its_point, cell in measured if its_point.name == point.name]
         good = dict.fromkeys(SIDES, 0)
         for cell in cells:
             assert cell.key.side is not None
@@ -240,7 +240,7 @@ def _without_value(cells: Sequence[Cell], settings: Settings) -> str:
 
 
 def _close(
-    aim: Aim, progress: Progress, turn: Sequence[Point], watcher: Watcher, end: float
+    aim: Aim, progress: Progress, turn: Sequence[PairedPoint], watcher: Watcher, end: float
 ) -> None:
     """Close the points of a turn that are at one of their looks and decided."""
     names = {point.name for point in turn}
@@ -269,7 +269,7 @@ def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
 
 
 def _look(
-    aim: Aim, progress: Progress, due: Sequence[Point], watcher: Watcher, left: float
+    aim: Aim, progress: Progress, due: Sequence[PairedPoint], watcher: Watcher, left: float
 ) -> None:
     """Judge all points, and close the points in `due` that are decided.
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from fscale.ab import record
 from fscale.ab.loop import Aim
-from fscale.ab.point import Point, place
+from fscale.ab.point import PairedPoint, place
 from fscale.ab.record import Looks
 from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
@@ -36,7 +36,7 @@ class Plan:
     setups: dict[str, Setup]
     run: Run
     store: Store
-    points: list[Point]
+    points: list[PairedPoint]
     settings: Settings
     repetitions: int
     looks: Looks
@@ -100,7 +100,7 @@ def make(
         for key in {key.workload: key for key in a.cells}.values()
     }
     points = [
-        Point(_labelled(one, base), _labelled(other, new), cut[one.workload])
+        PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.workload])
         for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
     if not any(cut.values()):
@@ -138,7 +138,7 @@ def make(
         planned_cells=2 * repetitions * len(points),
     )
     if any(cut.values()):
-        run.suite["slices"] = {name: asdict(own) for name, own in sorted(cut.items()) if own}
+        run.suite["slices"] = {name: asdict(turns) for name, turns in sorted(cut.items()) if turns}
     if old:
         runs.resume(old, run, request.output)
     return Plan(setups, run, store, points, settings, repetitions, looks)
@@ -173,7 +173,7 @@ def _slicing(
 
 def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     # The directory of a side is never created: the plan's store holds the paired run.
-    own = replace(
+    one_side = replace(
         request,
         output=request.output / f"side-{name}",
         # Both sides run on the same machine, so controls would not tell them apart.
@@ -182,7 +182,7 @@ def _prepare(request: Request, side: Variant, name: str) -> Prepared:
         explicit=request.explicit | {side.filesystem},
         binary=side.binary or request.binary,
     )
-    return prepare(own)
+    return prepare(one_side)
 
 
 def _labelled(key: CellKey, side: Variant) -> CellKey:

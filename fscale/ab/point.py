@@ -15,7 +15,7 @@ def place(key: CellKey) -> tuple[str, str, int]:
 
 
 @dataclass(frozen=True)
-class Point:
+class PairedPoint:
     """A point on both sides; the repetition and the side of the keys are filled in later."""
 
     base: CellKey

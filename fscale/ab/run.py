@@ -3,11 +3,11 @@
 
 from collections.abc import Callable
 
-from fscale.ab.here import Here, order
-from fscale.ab.live import Live
+from fscale.ab.identical import refuse_identical
+from fscale.ab.local import LocalSource, order
 from fscale.ab.loop import Progress, measure
 from fscale.ab.plan import Plan
-from fscale.ab.same import refuse_same
+from fscale.ab.progress_table import ProgressTable
 from fscale.ab.slices import preview_pair
 from fscale.model import crew, paths
 from fscale.model.errors import Interrupted
@@ -71,12 +71,12 @@ def execute(
         session = Session(plan.setups["A"], plan.store, state, executor(new_tag()), signals)
         run.state = "failed"
         try:
-            with session.opened(), Live(plan.points, plan.settings) as live:
+            with session.opened(), ProgressTable(plan.points, plan.settings) as table:
                 for side, setup in plan.setups.items():
                     session.setup = setup
                     session.refuse_without_effect([plan.points[0].key(side, 1)])
-                refuse_same(plan, session)
-                progress = measure(Here(plan, session), plan.aim, seconds, live)
+                refuse_identical(plan, session)
+                progress = measure(LocalSource(plan, session), plan.aim, seconds, table)
             plan.save(progress.looks)
             run.planned_cells = len(progress.cells)
             run.state = "complete"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fscale.ab import loop, record
 from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Quiet
-from fscale.ab.point import SIDES, Point, place
+from fscale.ab.point import SIDES, PairedPoint, place
 from fscale.ab.record import Looks
 from fscale.analysis.compare.settings import Settings
 from fscale.farm.engine import Engine
@@ -63,26 +63,26 @@ class Simulated(EveryPointAtOnce):
         if old := self.store.load_run():
             runs.resume(old, self.run, output)
         a, b = ({place(key): key for key in sides[name].cells} for name in SIDES)
-        self.points = [Point(a[one], b[one], together=self._seeds) for one in a if one in b]
+        self.points = [PairedPoint(a[one], b[one], together=self._seeds) for one in a if one in b]
 
     @property
     def aim(self) -> Aim:
         """When the run ends."""
         return Aim(Settings(metrics=("count",)), self.run.seed, self._seeds)
 
-    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+    def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
         """Boot all unfinished cells; cells that only one side has are stored as well."""
         del first
         points = {place(point.base): point for point in batch}
-        found = []
+        measured = []
         for name, side in self._sides.items():
             for cell in campaign.run(side, self._jobs, self._engine):
                 key = cell.key.model_copy(update={"side": name})
-                own = cell.model_copy(update={"key": key, "id": key.id})
-                self.store.save_cell(own)
+                relabelled = cell.model_copy(update={"key": key, "id": key.id})
+                self.store.save_cell(relabelled)
                 if point := points.get(place(key)):
-                    found.append((point, own))
-        return found
+                    measured.append((point, relabelled))
+        return measured
 
     def keep(self, progress: Progress) -> None:
         """Write run.json and ab.json; all cells are stored already."""

@@ -205,8 +205,8 @@ def _alternate(
         cells[side].slices = slices[side]
         cells[side].latency = _latency(outcome, slices[side], slicing)
     invalidate_partner(cells.values())
-    for side, own in slices.items():
-        each = [turn.ops / _workers(cells[side]) for turn in own if turn.seconds]
+    for side, taken in slices.items():
+        each = [turn.ops / _workers(cells[side]) for turn in taken if turn.seconds]
         if cells[side].status == "ok" and each and median(each) < MIN_OPS:
             raise FscaleError(
                 f"a worker did only {median(each):.3g} operations in a turn of "

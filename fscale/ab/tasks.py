@@ -98,7 +98,7 @@ def _store(store: Store, old: Run | None, answer: Answer) -> None:
     if answer.run is None or answer.record is None:
         return
     try:
-        found = AbRecord.model_validate_json(answer.record)
+        ab_record = AbRecord.model_validate_json(answer.record)
     except ValidationError as error:
         raise Refused(f"{AB_FILE} of {answer.header.host}: {explain(error)}") from None
     keep(store, answer)
@@ -106,5 +106,5 @@ def _store(store: Store, old: Run | None, answer: Answer) -> None:
     if old:
         run.started, run.command = old.started, [*old.command, *run.command]
     store.save_run(run)
-    looks = record.Looks(tuple(found.looks), tuple(found.pair_looks))
-    record.save(store, found.base, found.new, looks, found.metrics)
+    looks = record.Looks(tuple(ab_record.looks), tuple(ab_record.pair_looks))
+    record.save(store, ab_record.base, ab_record.new, looks, ab_record.metrics)

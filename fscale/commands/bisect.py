@@ -11,9 +11,11 @@ import typer
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, NAMED, THROUGHPUT
-from fscale.commands.ab import measure_in_guests
+from fscale.commands.options.given import refuse_given
+from fscale.commands.options.guest import FilesystemOption
+from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
-from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import CountingOption
 from fscale.commands.options.shared import AllowOption, MinutesOption
 from fscale.model.bundle import bundle
@@ -22,8 +24,8 @@ from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
 from fscale.system.outputs import directory_to_write
-from fscale.vm.cli import FilesystemOption
 from fscale.vm.guest import GuestError
+from fscale.vm.request import GuestRequest
 from fscale.vm.tasks import BootFailed
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
@@ -47,7 +49,7 @@ def register(app: typer.Typer) -> None:
     app.command("bisect", epilog=_EPILOG)(_bisect)
 
 
-@bundle("measured", MeasureOptions)
+@bundle("measured", PairedOptions)
 @bundle("judged", JudgeOptions, "count_margin")
 def _bisect(
     context: typer.Context,
@@ -84,7 +86,7 @@ def _bisect(
     filesystem: FilesystemOption = None,
     allow_different: AllowOption = None,
     on: CountingOption = None,
-    measured: MeasureOptions,
+    measured: PairedOptions,
     judged: JudgeOptions,
 ) -> None:
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
@@ -99,7 +101,7 @@ def _bisect(
     (bad). 125: the commit does not build, or the data cannot tell (skip). 128: wrong usage,
     interrupted, or this machine cannot measure; the bisection stops.
     """
-    from fscale.ab.methods import Method, method_of, refuse_given, refuse_unsupported  # noqa: PLC0415
+    from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
@@ -111,8 +113,12 @@ def _bisect(
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
         sides = [parse(text) for text in (base, new) if text is not None]
         in_guests = any(side.of_guest for side in sides)
-        method = Method.REFERENCE if reference else method_of(in_guests=in_guests, slices=in_guests)
-        refuse_unsupported(context, method)
+        method = (
+            PairedMethod.REFERENCE
+            if reference
+            else method_of(in_guests=in_guests, slices=in_guests)
+        )
+        refuse_given(context, method.unsupported, method.title)
         method.refuse_others(*sides)
         if not in_guests:
             refuse_given(context, ("on",), method.title)
@@ -123,25 +129,12 @@ def _bisect(
         if reference:
             comparison = _compare(reference, results, settings)
         elif in_guests:
-            good, bad = sides
-            judged_by = measure_in_guests(
-                good,
-                bad,
-                measured.suite,
-                measured.in_guest,
-                slices=True,
-                options=measured.guest,
-                output=results,
-                seed=1,
-                settings=settings,
-                minutes=max_minutes,
-                filesystems=filesystem,
-                bisecting=True,
-                on=on,
+            judged_by = _measure_in_guests(
+                sides, measured, results, settings, max_minutes, filesystem or [], on
             )
             comparison = _compare(results, None, judged_by)
         else:
-            request = measured.request(results, None, settings.metrics)
+            request = measured.paired_request(results, None, settings.metrics)
             comparison = _measure(request, sides, settings, max_minutes, measured.wait)
     except (GuestError, BootFailed) as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
@@ -190,6 +183,37 @@ def _measure(
 
     execute(plan, 60 * minutes, wait)
     return _compare(request.output, None, settings)
+
+
+def _measure_in_guests(
+    sides: list[Variant],
+    measured: PairedOptions,
+    output: Path,
+    settings: Settings,
+    minutes: float,
+    filesystems: list[Path],
+    on: str | None,
+) -> Settings:
+    """Measure in slices, and return the settings to judge by, which may have fewer metrics."""
+    from fscale.ab.guest_run import execute  # noqa: PLC0415
+
+    base, new = sides
+    comparison = comparison_in_guests(
+        base,
+        new,
+        measured,
+        slices=True,
+        options=GuestRequest(smp=measured.guest_cpus or GuestRequest.smp),
+        output=output,
+        seed=1,
+        settings=settings,
+        filesystems=filesystems,
+        bisecting=True,
+        on=on,
+    )
+    with comparison as source:
+        execute(source, 60 * minutes)
+    return source.plan.settings
 
 
 def verdict(comparison: Comparison) -> int:

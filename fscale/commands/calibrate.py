@@ -99,13 +99,13 @@ def _calibrate(
             hidden_threads=len(cores) < len(host.topology),
             samples=[calibration.sample(chosen) for _ in range(calls)],
         )
-    found = calibration.machine(measured)
+    machine = calibration.machine(measured)
     if data is not None:
         write_named(data, measured.model_dump_json(indent=1) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_named(path, calibration.toml(found))
-    say(f"{path}: {found.title}, {found.clock_mhz} MHz")
-    for text in found.unseen:
+    write_named(path, calibration.toml(machine))
+    say(f"{path}: {machine.title}, {machine.clock_mhz} MHz")
+    for text in machine.unseen:
         say(f"not seen: {text}")
 
 

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from fscale.ab.methods import refuse_given
-from fscale.commands.history import DB, DbOption
+from fscale.commands.options.given import refuse_given
 from fscale.commands.options.judge import JudgeOptions
-from fscale.commands.options.output import OutputOptions
-from fscale.commands.options.shared import AllOption, AllowOption
+from fscale.commands.options.output import OutputOptions, judge
+from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
 from fscale.model import seen
 from fscale.model.bundle import bundle
-from fscale.model.errors import Exit
 from fscale.model.helptext import JUDGING
 from fscale.model.limits import MOST_SEED
 
@@ -74,7 +72,7 @@ def register(app: typer.Typer) -> None:
         ] = 0,
         allow_different: AllowOption = None,
         everything: AllOption = False,
-        db: DbOption = DB,
+        db: HistoryOption = HISTORY,
         fail_undecided: Annotated[
             bool,
             typer.Option(
@@ -96,9 +94,7 @@ def register(app: typer.Typer) -> None:
         Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
         the runs cannot be compared or have too few repetitions.
         """
-        from fscale.analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
         from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-        from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
@@ -110,8 +106,4 @@ def register(app: typer.Typer) -> None:
             refuse_given(
                 context, _OF_RATES, "a run of `fscale gate`, whose counts are judged by fixed rules"
             )
-        comparison = compare_sides(sides, settings)
-        write(comparison, outputs, sides, everything)
-        undecided = fail_undecided and comparison.count("undecided") > 0
-        if comparison.regressed or undecided:
-            raise typer.Exit(Exit.FAILED)
+        judge(sides, settings, outputs, everything=everything, fail_undecided=fail_undecided)

@@ -5,31 +5,22 @@ from typing import Annotated
 
 import typer
 
-from fscale.ab.methods import Method
+from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
-from fscale.commands.ab import BaseOption, NewOption, judge
-from fscale.commands.list import complete_workloads
-from fscale.commands.options.on import OnOption, engine_of, print_place
-from fscale.commands.options.output import OutputOptions
+from fscale.commands.options.completion import complete_workloads
+from fscale.commands.options.on import engine_of, print_place
+from fscale.commands.options.output import OutputOptions, judge_paired
+from fscale.commands.options.paired import BaseOption, NewOption
 from fscale.commands.options.shared import ResultsOption
-from fscale.commands.simulate import (
-    BootSeedOption,
-    JobsOption,
-    MachineOption,
-    PlanFlag,
-    numbers_of,
-)
+from fscale.commands.options.simulated import SimulationOptions
 from fscale.model.bundle import bundle
 from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
-from fscale.runner.request import parse_list
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep
 from fscale.sim.plan import fixed
-from fscale.vm.memory import mebibytes
-from fscale.vm.options import MemoryOption
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -43,6 +34,7 @@ KERNEL is as in `fscale vm run --kernel`, and bookworm for a side that has none.
 """
 
 
+@bundle("simulated", SimulationOptions, cores="4", memory="2G")
 @bundle("written", OutputOptions)
 def _gate(
     base: BaseOption,
@@ -57,15 +49,6 @@ def _gate(
             rich_help_panel=MEASURED,
         ),
     ] = "DRBL,DWOL,MRPL,MWCL,MWUL,MWRL",
-    cores: Annotated[
-        str,
-        typer.Option(
-            metavar="N,...",
-            help="Core counts, separated by commas: numbers or ranges such as 4-16:4. Sharing "
-            "shows from 4 cores on.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = "4",
     seeds: Annotated[
         int,
         typer.Option(
@@ -77,13 +60,8 @@ def _gate(
             rich_help_panel=REPEATED,
         ),
     ] = 5,
-    seed: BootSeedOption = 1,
-    machine: MachineOption = "paper",
-    memory: MemoryOption = "2G",
-    jobs: JobsOption = 1,
-    on: OnOption = None,
-    dry_run: PlanFlag = False,
     *,
+    simulated: SimulationOptions,
     written: OutputOptions,
 ) -> None:
     """Simulate two sides and compare instructions and shared cache lines per operation.
@@ -91,7 +69,7 @@ def _gate(
     Example: fscale gate --base ext4 --new ext4:kernel=my.deb --workload MWCM --output results/gate
 
     Rates are not judged, so the load of this machine does not matter. The report names the cache
-    lines that cause a regression and the functions that access them.
+    lines that cause a regression and the functions that access them. Sharing shows from 4 cores on.
 
     Exit codes: 0: no regression. 1: an operation takes more instructions or cache lines, newly
     shares a line, or fails in NEW. 2: wrong usage, or no point can be judged because BASE fails.
@@ -101,36 +79,33 @@ def _gate(
 
     outputs = written.outputs
     sides = {"A": parse(base), "B": parse(new)}
-    Method.SIMULATED.refuse_others(*sides.values())
+    PairedMethod.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(
             sweep.of_side(
                 one,
-                sweep.Sweep(
-                    filesystems=[],
-                    workloads=parse_list("--workload", workload),
-                    cores=numbers_of(cores),
-                    output=side_directory(output, name),
+                simulated.sweep(
+                    side_directory(output, name),
+                    [],
+                    workload,
                     repetitions=seeds,
-                    seed=seed,
                     windows=fixed(5, 512),
-                    machine=machine,
-                    memory_mib=mebibytes(memory, sweep.LEAST_MEMORY_MIB),
                 ),
             ),
             steps,
         )
         for name, one in sides.items()
     }
-    if dry_run:
-        print_place(on, "the boots")
+    if simulated.dry_run:
+        print_place(simulated.on, "the boots")
         for one in prepared.values():
-            campaign.show(one, jobs)
+            campaign.show(one, simulated.jobs)
         return
-    with Signals().installed(), engine_of(on) as engine:
-        execute(Simulated(output, prepared, {n: s.text for n, s in sides.items()}, jobs, engine))
-    judge(output, Settings(), outputs, everything=True)
+    with Signals().installed(), engine_of(simulated.on) as engine:
+        texts = {name: side.text for name, side in sides.items()}
+        execute(Simulated(output, prepared, texts, simulated.jobs, engine))
+    judge_paired(output, Settings(), outputs, everything=True)
 
 
 def register(app: typer.Typer) -> None:

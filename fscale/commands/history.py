@@ -10,21 +10,11 @@ import typer
 from rich.table import Table
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
-from fscale.commands.options.shared import JsonFlag
+from fscale.commands.options.shared import HISTORY, HistoryOption, JsonFlag
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
 from fscale.system.outputs import directory_to_write
 
-DbOption = Annotated[
-    Path,
-    typer.Option(
-        "--db",
-        envvar="FSCALE_HISTORY",
-        metavar="FILE",
-        help="Index of runs, a SQLite file.",
-        show_default="results/history.sqlite",
-    ),
-]
 MetricOption = Annotated[
     str, typer.Option(metavar="METRIC", help=f"Metric to show: {', '.join(SHOWN)}.")
 ]
@@ -37,8 +27,6 @@ MarginOption = Annotated[
         help="Ignore relative changes smaller than this.",
     ),
 ]
-RESULTS = Path("results")
-DB = RESULTS / "history.sqlite"
 MOST_SHOWN = 8
 PIPE_COLUMNS = 160
 
@@ -71,7 +59,7 @@ def register(app: typer.Typer) -> None:
 
 def _add(
     runs: Annotated[list[Path], typer.Argument(help="Results directories to index.")],
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
 ) -> None:
     """Add runs to the index; a run that is in it is indexed again.
 
@@ -95,7 +83,7 @@ def _rebuild(
     roots: Annotated[
         list[Path] | None, typer.Argument(help="Directories to search for runs. Default: results.")
     ] = None,
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
 ) -> None:
     """Create the index anew from the results below some directories.
 
@@ -103,7 +91,7 @@ def _rebuild(
     """
     from fscale.analysis.history import index  # noqa: PLC0415
 
-    roots = roots or [RESULTS]
+    roots = roots or [HISTORY.parent]
     _check_roots(roots)
     owned = index.owners(db)
     if db.exists() and not db.is_file():
@@ -140,7 +128,7 @@ def _tell(problems: list[str]) -> None:
         say(f"left out: {problem}", error=True)
 
 
-def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
+def _list(db: HistoryOption = HISTORY, as_json: JsonFlag = False) -> None:
     """List all runs of the index, oldest first.
 
     Example: fscale history list
@@ -181,7 +169,7 @@ def _tag(
     name: Annotated[
         str, typer.Argument(help="Tag; `fscale compare` accepts it instead of a directory.")
     ],
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
 ) -> None:
     """Give a run a tag; another run that has the tag loses it.
 
@@ -204,7 +192,7 @@ def _tag(
 
 def _path(
     tag: Annotated[str, typer.Argument(help="Tag of a run; not its name or directory.")],
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
 ) -> None:
     """Print the directory of the run that has a tag.
 
@@ -230,7 +218,7 @@ def _trend(
     ] = None,
     metric: MetricOption = THROUGHPUT,
     margin: MarginOption = 0.05,
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
     as_json: JsonFlag = False,
 ) -> None:
     """Show how each point developed from run to run, and at which runs it changed in a step.
@@ -246,15 +234,15 @@ def _trend(
 
     _check_metric(metric)
     with index.opened(db) as connection:
-        found = trends(connection, metric, workload, fs, margin)
+        points = trends(connection, metric, workload, fs, margin)
     if as_json:
-        typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
+        typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in points]}, indent=1))
         return
-    if not found:
+    if not points:
         typer.echo("the index has no such point; `fscale history list` shows the runs")
         return
     table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
-    for trend in found:
+    for trend in points:
         values = [wording.figure(metric, v.median) for v in trend.values[-MOST_SHOWN:]]
         steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
         few = len(trend.values) < FEWEST_RUNS
@@ -278,7 +266,7 @@ def _report(
     ] = None,
     metric: MetricOption = THROUGHPUT,
     margin: MarginOption = 0.05,
-    db: DbOption = DB,
+    db: HistoryOption = HISTORY,
 ) -> None:
     """Write all trends as a static web site: recent changes, and a page for each curve.
 

@@ -84,38 +84,38 @@ def _locks(
         raise FscaleError(
             f"--flames: {run} is simulated and has no call stacks to draw; leave --flames out"
         )
-    found = diagnose(results, _wanted(results, cell))
+    diagnosis = diagnose(results, _wanted(results, cell))
     if flames is not None:
         try:
-            _write_flames(found, flames)
+            _write_flames(diagnosis, flames)
         except OSError as error:
             raise FscaleError(
                 f"cannot write flame graphs to {flames}: {error.strerror}; give another directory"
             ) from None
     console = terminal(width=140)
     if json:
-        data = _as_json(found, results)
+        data = _as_json(diagnosis, results)
         if simulated:
-            data["simulated"] = as_json(_points(found, results))
+            data["simulated"] = as_json(_points(diagnosis, results))
         console.print_json(data=data)
         return
     if markdown is not None:
-        _write_markdown(found, markdown)
+        _write_markdown(diagnosis, markdown)
         return
     if simulated:
-        for point, summary in zip(found.points, _points(found, results), strict=True):
+        for point, summary in zip(diagnosis.points, _points(diagnosis, results), strict=True):
             _show_simulated(point, summary)
     else:
-        for point in found.points:
+        for point in diagnosis.points:
             _show(console, point, stacks)
     if cell is None:
-        _show_run(console, found, results)
+        _show_run(console, diagnosis, results)
 
 
-def _points(found: Diagnosis, results: Results) -> list[Point]:
+def _points(diagnosis: Diagnosis, results: Results) -> list[Point]:
     """The scored points that belong to the diagnosed ones, in the same order."""
     scored = {point.key.point: point for point in summarise(results.scored)}
-    return [scored[one.key.point] for one in found.points]
+    return [scored[one.key.point] for one in diagnosis.points]
 
 
 def _show_simulated(point: Diagnosed, summary: Point) -> None:
@@ -247,8 +247,8 @@ def _show_rest(console: Console, triage: Triage) -> None:
         console.print(f"note: {file} cannot be read: {why}", markup=False)
 
 
-def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
-    rows = table(found, results)
+def _show_run(console: Console, diagnosis: Diagnosis, results: Results) -> None:
+    rows = table(diagnosis, results)
     if rows:
         console.rule("bottlenecks of this run")
         grid = Table(box=None, pad_edge=False)
@@ -264,23 +264,23 @@ def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
                 row.evidence,
             )
         console.print(grid)
-    for cost in found.costs:
+    for cost in diagnosis.costs:
         console.print(
             f"cost of the {cost.profiler} profile: {cost.ratio:.3f} times the unprofiled "
             f"throughput ({cost.low:.3f} to {cost.high:.3f}, {cost.points} points)",
             markup=False,
         )
-    for warning in found.warnings:
+    for warning in diagnosis.warnings:
         console.print(warning, markup=False)
 
 
-def _markdown(found: Diagnosis) -> list[str]:
+def _markdown(diagnosis: Diagnosis) -> list[str]:
     """One table row per point with more than one core: its first suspect."""
     lines = [
         f"| {' | '.join(_COLUMNS)} |",
         f"|{'---|' * len(_COLUMNS)}",
     ]
-    for point in found.points:
+    for point in diagnosis.points:
         if point.key.cores == 1:
             continue
         linear = point.judgement.efficiency
@@ -298,8 +298,8 @@ def _markdown(found: Diagnosis) -> list[str]:
     return lines
 
 
-def _write_markdown(found: Diagnosis, path: Path) -> None:
-    text = "".join(f"{printable(line)}\n" for line in _markdown(found))
+def _write_markdown(diagnosis: Diagnosis, path: Path) -> None:
+    text = "".join(f"{printable(line)}\n" for line in _markdown(diagnosis))
     if str(path) == "-":
         typer.echo(text, nl=False)
         return
@@ -309,9 +309,9 @@ def _write_markdown(found: Diagnosis, path: Path) -> None:
         raise FscaleError(f"cannot write {path}: {error.strerror}; give another file") from None
 
 
-def _write_flames(found: Diagnosis, directory: Path) -> None:
+def _write_flames(diagnosis: Diagnosis, directory: Path) -> None:
     folder = Folder(directory)
-    for point in found.points:
+    for point in diagnosis.points:
         cores = plural(point.key.cores, "core")
         title = f"{point.key.workload} {point.key.filesystem}, {cores}"
         if point.triage.cpu is not None and point.triage.cpu.samples.total:
@@ -322,14 +322,14 @@ def _write_flames(found: Diagnosis, directory: Path) -> None:
             folder.write(flame_name(point.key, "offcpu"), drawn)
 
 
-def _as_json(found: Diagnosis, results: Results) -> dict[str, Any]:
+def _as_json(diagnosis: Diagnosis, results: Results) -> dict[str, Any]:
     return {
         "schema": 1,
         "kernel": results.run.machine.kernel,
-        "points": [_point_json(point) for point in found.points],
-        "table": [asdict(row) for row in table(found, results)],
-        "costs": [asdict(cost) for cost in found.costs],
-        "skipped": found.warnings,
+        "points": [_point_json(point) for point in diagnosis.points],
+        "table": [asdict(row) for row in table(diagnosis, results)],
+        "costs": [asdict(cost) for cost in diagnosis.costs],
+        "skipped": diagnosis.warnings,
     }
 
 

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fscale.commands.ab import DryRunOption, SlicesOption, warn_ignored_duration
-from fscale.commands.list import complete_filesystems
+from fscale.commands.options.completion import complete_filesystems
+from fscale.commands.options.given import refuse_given
 from fscale.commands.options.judge import fraction_option
-from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.measure import PairedOptions
+from fscale.commands.options.paired import (
+    DryRunOption,
+    SlicesOption,
+    warn_ignored_duration,
+)
 from fscale.commands.options.shared import (
     WHOLE_MINUTES,
     JsonFlag,
@@ -40,12 +45,13 @@ def register(app: typer.Typer) -> None:
     app.command("noise", epilog=_EPILOG)(_noise)
 
 
-@bundle("measured", MeasureOptions)
+@bundle("measured", PairedOptions, "fs")
 def _noise(
     context: typer.Context,
-    fs: Annotated[
+    text: Annotated[
         str,
         typer.Option(
+            "--fs",
             metavar="SIDE",
             help="File system that is measured as both sides, such as ext4; as for `fscale ab`.",
             autocompletion=complete_filesystems,
@@ -83,7 +89,7 @@ def _noise(
     slices: SlicesOption = None,
     json_output: JsonFlag = False,
     dry_run: DryRunOption = False,
-    measured: MeasureOptions,
+    measured: PairedOptions,
 ) -> None:
     """Measure a file system against itself: how small a change can this machine detect?
 
@@ -96,18 +102,18 @@ def _noise(
     point it is not. 2: wrong usage, or this machine cannot run the suite. 3: interrupted; the same
     command resumes.
     """
-    from fscale.ab.methods import method_of, refuse_unsupported  # noqa: PLC0415
+    from fscale.ab.methods import method_of  # noqa: PLC0415
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.analysis.compare.noise import measure_noise  # noqa: PLC0415
     from fscale.analysis.compare.settings import Settings  # noqa: PLC0415
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
 
-    method, side = method_of(in_guests=False, slices=slices), parse(fs)
-    refuse_unsupported(context, method)
+    method, side = method_of(in_guests=False, slices=slices), parse(text)
+    refuse_given(context, method.unsupported, method.title)
     method.refuse_others(side)
     settings = Settings()
-    request = measured.request(output, seed)
+    request = measured.paired_request(output, seed, ())
 
     def plan() -> Plan:
         made = make(request, side, side, settings, repetitions, slices=slices)

@@ -11,10 +11,9 @@ import typer
 
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
-from fscale.commands.export import Format, write
-from fscale.commands.options.cell_outputs import CellOutputs
+from fscale.commands.options.formats import CellOutputs, Format, write
 from fscale.commands.options.on import nodes_of, print_place
-from fscale.commands.options.requested import RequestOptions
+from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
 from fscale.farm.engine import NodeEngine
@@ -53,7 +52,7 @@ More examples:
 
 
 @bundle("written", CellOutputs)
-@bundle("asked", RequestOptions)
+@bundle("asked", RunOptions)
 def _run(
     suite: SuiteArgument,
     output: ResultsOption,
@@ -67,7 +66,7 @@ def _run(
         typer.Option(hidden=True, help="Serve cells to a remote controller on this serial port."),
     ] = None,
     turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
-    asked: RequestOptions,
+    asked: RunOptions,
     written: CellOutputs,
 ) -> None:
     """Measure a suite on this machine: throughput of each point at each core count.

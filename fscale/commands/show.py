@@ -113,13 +113,13 @@ def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
 def _split(text: str, known: Iterable[str]) -> list[str]:
     """Split names at commas; a known name may itself contain commas."""
     names, words = set(known), [word.strip() for word in text.split(",")]
-    found = []
+    prefixes = []
     while words:
         ends = (n for n in range(len(words), 0, -1) if ",".join(words[:n]) in names)
         length = next(ends, 1)
-        found.append(",".join(words[:length]))
+        prefixes.append(",".join(words[:length]))
         words = words[length:]
-    return [name for name in found if name]
+    return [name for name in prefixes if name]
 
 
 def register(app: typer.Typer) -> None:

@@ -8,31 +8,35 @@ from pydantic import ValidationError
 
 from fscale.analysis.hot import speeds
 from fscale.analysis.whatif import answers
-from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
-from fscale.commands.options.on import OnOption, engine_of, print_place
-from fscale.commands.options.shared import ResultsOption
-from fscale.commands.options.suite import FILESYSTEMS, LoadOption
-from fscale.model import catalogue, corecounts, crew
-from fscale.model.bench import Mode
-from fscale.model.errors import Exit, FscaleError
-from fscale.model.files import parse_toml
-from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
-from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_REPETITIONS, MOST_SEED
-from fscale.model.terminal import terminal
-from fscale.runner.progress import summary, tally
-from fscale.runner.request import parse_cores, parse_list
-from fscale.runner.signals import Signals
-from fscale.sim import campaign, sweep, whatif
-from fscale.sim.machine import Method, known
-from fscale.sim.plan import WindowPlan, fixed, precise
-from fscale.vm.memory import mebibytes
-from fscale.vm.options import (
+from fscale.commands.options.completion import (
+    complete_filesystems,
+    complete_media,
+    complete_workloads,
+)
+from fscale.commands.options.guest import (
     AppendOption,
     KernelOption,
     KernelTreeOption,
-    MemoryOption,
     ModuleOption,
 )
+from fscale.commands.options.on import engine_of, print_place
+from fscale.commands.options.shared import ResultsOption
+from fscale.commands.options.simulated import SimulationOptions
+from fscale.commands.options.suite import FILESYSTEMS, LoadOption
+from fscale.model import catalogue, crew
+from fscale.model.bench import Mode
+from fscale.model.bundle import bundle
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.files import parse_toml
+from fscale.model.helptext import MEASURED, REPEATED, SIMULATION
+from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS
+from fscale.model.terminal import terminal
+from fscale.runner.progress import summary, tally
+from fscale.runner.request import parse_list
+from fscale.runner.signals import Signals
+from fscale.sim import campaign, sweep, whatif
+from fscale.sim.machine import Method
+from fscale.sim.plan import WindowPlan, fixed, precise
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -49,65 +53,6 @@ More examples:
 PAPER_KERNEL = "lsm=none"
 # Of the throughput: relative half-width of its 95% band at which a point ends.
 PRECISION = 0.1
-
-
-def _complete_machines(start: str) -> list[str]:
-    return [name for name in known() if name.startswith(start)]
-
-
-MachineOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="Machine to simulate: one of fscale's or of your own (`fscale calibrate`), by its "
-        "name, or a TOML file.",
-        autocompletion=_complete_machines,
-        rich_help_panel=SIMULATION,
-    ),
-]
-PlanFlag = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Print the plan of each boot and exit; whatever a boot needs is still prepared.",
-    ),
-]
-BootSeedOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=MOST_SEED,
-        metavar="N",
-        help="Random seed of the first boot; each further boot has the next number.",
-        rich_help_panel=REPEATED,
-    ),
-]
-JobsOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=MOST_JOBS,
-        metavar="N",
-        help="Guests to run at the same time; each uses one CPU of the host.",
-        rich_help_panel=GUESTS,
-    ),
-]
-
-
-def numbers_of(text: str) -> list[int]:
-    """Expand `1,8-16:4,80` to core counts.
-
-    Raises:
-        FscaleError: the text is not a list of numbers and ranges.
-    """
-    counts = parse_cores(text)
-    found = None if isinstance(counts, str) else corecounts.numbers(counts)
-    if found is None:
-        raise FscaleError(
-            f"--cores {text}: a simulated machine has as many cores as its largest count, so a "
-            "preset or a share means nothing there; give numbers or ranges such as 1,8-16:4,80"
-        )
-    return found
 
 
 def _mode(text: str) -> Mode:
@@ -144,6 +89,7 @@ def _windows(precision: float | None, windows: int | None, ops: int) -> WindowPl
     return fixed(windows, ops)
 
 
+@bundle("simulated", SimulationOptions)
 def _simulate(
     output: ResultsOption,
     fs: Annotated[
@@ -164,14 +110,6 @@ def _simulate(
             rich_help_panel=MEASURED,
         ),
     ] = None,
-    cores: Annotated[
-        str,
-        typer.Option(
-            metavar="N,...",
-            help="Core counts, separated by commas: numbers or ranges such as 8-32:8.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = "1,8,80",
     media: Annotated[
         str,
         typer.Option(
@@ -199,7 +137,6 @@ def _simulate(
             rich_help_panel=REPEATED,
         ),
     ] = 1,
-    seed: BootSeedOption = 1,
     precision: Annotated[
         float | None,
         typer.Option(
@@ -232,7 +169,6 @@ def _simulate(
             rich_help_panel=SIMULATION,
         ),
     ] = 512,
-    machine: MachineOption = "paper",
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -247,7 +183,6 @@ def _simulate(
     kernel: KernelOption = "bookworm",
     kernel_tree: KernelTreeOption = None,
     module: ModuleOption = None,
-    memory: MemoryOption = "4G",
     append: AppendOption = PAPER_KERNEL,
     free: Annotated[
         str | None,
@@ -270,9 +205,8 @@ def _simulate(
             rich_help_panel=SIMULATION,
         ),
     ] = 0,
-    jobs: JobsOption = 1,
-    on: OnOption = None,
-    dry_run: PlanFlag = False,
+    *,
+    simulated: SimulationOptions,
 ) -> None:
     """Simulate a stock kernel on many cores: curves, counts per operation, hot cache lines.
 
@@ -287,39 +221,36 @@ def _simulate(
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.
     """
+    jobs = simulated.jobs
     freed = parse_list("--free", free) or []
     steps = Steps(terminal(error=True))
     prepared = sweep.prepare(
-        sweep.Sweep(
-            filesystems=parse_list("--fs", fs, catalogue.split_filesystems) or [],
-            workloads=parse_list("--workload", workload),
-            cores=numbers_of(cores),
-            output=output,
+        simulated.sweep(
+            output,
+            parse_list("--fs", fs, catalogue.split_filesystems) or [],
+            workload,
             medium=media,
             mode=_mode(mode),
             repetitions=seeds,
-            seed=seed,
             windows=_windows(precision, windows, window_ops),
-            machine=machine,
             method=_method(settings or []),
             kernel=kernel,
             kernel_tree=kernel_tree,
             modules=module or [],
-            memory_mib=mebibytes(memory, sweep.LEAST_MEMORY_MIB),
             append=append,
             options=option or [],
             free=freed,
         ),
         steps,
     )
-    if freed and not dry_run:
+    if freed and not simulated.dry_run:
         prepared = whatif.free_objects(prepared, freed)
-    if dry_run:
-        print_place(on, "the boots")
+    if simulated.dry_run:
+        print_place(simulated.on, "the boots")
         campaign.show(prepared, jobs)
         return
     signals = Signals()
-    with signals.installed(), engine_of(on) as engine:
+    with signals.installed(), engine_of(simulated.on) as engine:
         cells = campaign.run(prepared, jobs, engine)
         if what_if:
             cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs, engine)

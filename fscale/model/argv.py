@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads options out of a command line that another program will parse."""
+"""Reads command lines that other programs will run."""
 
 import itertools
+import shlex
 from collections.abc import Iterator, Sequence
+
+from fscale.model.errors import FscaleError
 
 
 def values(arguments: Sequence[str], option: str) -> Iterator[str]:
@@ -12,3 +15,15 @@ def values(arguments: Sequence[str], option: str) -> Iterator[str]:
             yield after
         elif argument.startswith(f"{option}="):
             yield argument.removeprefix(f"{option}=")
+
+
+def split(text: str, context: str) -> list[str]:
+    """Split a text into words as a shell does.
+
+    Raises:
+        FscaleError: a quote is not closed; the message begins with `context`.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise FscaleError(f"{context}: {error}; quote it as in a shell") from None

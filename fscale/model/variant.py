@@ -7,12 +7,11 @@
 """
 
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.model import kernelfile, mkfs, mount
+from fscale.model import argv, kernelfile, mkfs, mount
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
@@ -100,7 +99,7 @@ class Variant:
                 "told `size` of the TOML file; change size in a copy of that file"
             )
         try:
-            argv = mkfs.merge(fs.mkfs, self.mkfs)
+            merged = mkfs.merge(fs.mkfs, self.mkfs)
         except FscaleError as error:
             raise FscaleError(f"{self.text}: {error}") from None
         if fs.nodev and any(kernelfile.DEVICE in path for path, _ in self.settings):
@@ -110,7 +109,7 @@ class Variant:
             )
         changed: dict[str, object] = {
             "mount_options": options,
-            "mkfs": argv,
+            "mkfs": merged,
             "settings": fs.settings | dict(self.settings),
         }
         if self.partitions > 1:
@@ -190,7 +189,9 @@ def parse(text: str) -> Variant:
         text,
         name,
         mount=_options(text, _only(given, "mount") or ""),
-        mkfs=_arguments(text, _only(given, "mkfs") or ""),
+        mkfs=tuple(
+            argv.split(_only(given, "mkfs") or "", f"{text}: mkfs= cannot be split into arguments")
+        ),
         settings=_settings(text, given.get("set", [])),
         partitions=partitions,
         binary=Path(binary).absolute() if binary else None,
@@ -247,15 +248,6 @@ def _options(text: str, options: str) -> tuple[str, ...]:
             f"{text}: mount= contains blanks; separate mount options by commas, without blanks"
         )
     return tuple(mount.split(options))
-
-
-def _arguments(text: str, arguments: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(arguments))
-    except ValueError as error:
-        raise FscaleError(
-            f"{text}: mkfs= cannot be split into arguments: {error}; quote it as in a shell"
-        ) from None
 
 
 def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from fscale.model.errors import FscaleError
 from fscale.sim.plan import Sockets
 from fscale.vm.kernel import Kernel
-from fscale.vm.place import Boot, mapping
+from fscale.vm.place import QemuFiles, mapping
 from fscale.vm.qemu import SANDBOX, Qemu
 from fscale.vm.steps import need
 
@@ -26,7 +26,7 @@ KERNEL_LINE = (
 
 
 @dataclass(frozen=True)
-class BootFiles(Boot):
+class BootFiles(QemuFiles):
     """The files of a simulated boot. The guest sees `shared` only."""
 
     @property

@@ -32,7 +32,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class KernelReport:
     """The fatal problem, if any, and the kernel's first report in full."""
 
     trouble: Trouble | None
@@ -50,12 +50,12 @@ def kind_of(summary: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(summary))
 
 
-def judge(log: str) -> Verdict:
+def judge(log: str) -> KernelReport:
     """Read a console log; the report is the first oops, panic or OOM kill with its stack."""
     lines = strip_escapes(log).splitlines()
     first = next((i for i, line in enumerate(lines) if START.search(line)), None)
     if first is None:
-        return Verdict(None, None, None)
+        return KernelReport(None, None, None)
     report = []
     for line in lines[first : first + LONGEST]:
         report.append(line)
@@ -68,4 +68,4 @@ def judge(log: str) -> Verdict:
     elif FATAL.search(text):
         trouble = "panic"
     summary = re.sub(r"^\[ *[\d.]+\](\[[^]]*\])? *", "", lines[first]).strip()
-    return Verdict(trouble, summary, "\n".join(report))
+    return KernelReport(trouble, summary, "\n".join(report))

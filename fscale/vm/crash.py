@@ -95,9 +95,9 @@ def run_elsewhere(boot: Boot, spec: Spec, directory: Path, elsewhere: Elsewhere)
     boots = []
     for part in range(parts):
         name = f"part{part + 1}"
-        own = job(replace(spec, part=part, parts=parts), directory / name, boot.output / name)
-        files = {**boot.job.files, **own.files}
-        boots.append(Boot(boot.guest, replace(boot.job, output=own.output, files=files)))
+        part_job = job(replace(spec, part=part, parts=parts), directory / name, boot.output / name)
+        files = {**boot.job.files, **part_job.files}
+        boots.append(Boot(boot.guest, replace(boot.job, output=part_job.output, files=files)))
     elsewhere.run(boots)
     result = merge(load(one.output, one.output.with_suffix(".log").read_text()) for one in boots)
     (boot.output / CRASH_FILE).write_text(json.dumps(asdict(result), indent=1) + "\n")
@@ -117,14 +117,14 @@ def merge(results: Iterable[Result]) -> Result:
     return whole
 
 
-def load(directory: Path, said: str) -> Result:
+def load(directory: Path, advice: str) -> Result:
     """The result of a guest; FscaleError with its output, or where that is, if there is none."""
     path = directory / CRASH_FILE
     try:
         return TypeAdapter(Result).validate_json(untrusted.read(path))
     except FileNotFoundError:
         raise FscaleError(
-            f"the crash test failed in the guest before it had a result: {said}"
+            f"the crash test failed in the guest before it had a result: {advice}"
         ) from None
     except ValidationError as error:
         raise FscaleError(f"{path} is not the result of a crash test: {explain(error)}") from None

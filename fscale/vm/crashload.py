@@ -359,67 +359,67 @@ def attribute_of(name: str) -> str:
 
 def _look(directory: Path) -> dict[str, bytes]:
     """The files that are there, and their attributes."""
-    found: dict[str, bytes] = {}
+    actual: dict[str, bytes] = {}
     for path in directory.rglob("*"):
         if path.is_dir():
             continue
         name = str(path.relative_to(directory))
         if path.is_char_device():
-            found[name] = WHITEOUT
+            actual[name] = WHITEOUT
             continue
-        found[name] = path.read_bytes()
+        actual[name] = path.read_bytes()
         if ATTRIBUTE in os.listxattr(path):
-            found[attribute_of(name)] = os.getxattr(path, ATTRIBUTE)
-    return found
+            actual[attribute_of(name)] = os.getxattr(path, ATTRIBUTE)
+    return actual
 
 
 def _compare(
-    files: dict[str, bytes], found: dict[str, bytes], pending: Operation | None
+    files: dict[str, bytes], actual: dict[str, bytes], pending: Operation | None
 ) -> list[str]:
     touched: set[str] = set()
     faults = []
     if pending:
         touched = {pending.name, pending.target or pending.name}
-        faults += _attribute_faults(files, found, pending, touched)
+        faults += _attribute_faults(files, actual, pending, touched)
         touched |= {attribute_of(name) for name in touched}
-        faults += _pending_faults(files, found, pending)
+        faults += _pending_faults(files, actual, pending)
         if pending.kind == "replace":
             touched.add(TEMPORARY)
-    for name in sorted((files.keys() | found.keys()) - touched):
-        if name not in found:
+    for name in sorted((files.keys() | actual.keys()) - touched):
+        if name not in actual:
             faults.append(f"{name} is missing, though fsync'd")
         elif name not in files:
             faults.append(f"{name} exists, although it was removed and fsynced, or never created")
-        elif found[name] != files[name]:
-            faults.append(f"{name} {_difference(files[name], found[name])}")
+        elif actual[name] != files[name]:
+            faults.append(f"{name} {_difference(files[name], actual[name])}")
     return faults
 
 
 def _attribute_faults(
-    files: dict[str, bytes], found: dict[str, bytes], pending: Operation, touched: set[str]
+    files: dict[str, bytes], actual: dict[str, bytes], pending: Operation, touched: set[str]
 ) -> list[str]:
     """The attributes of the paths that the operation under way touches: old or new."""
     faults = []
-    for name in sorted(touched & found.keys()):
+    for name in sorted(touched & actual.keys()):
         key = attribute_of(name)
         states = [state for state in (files, after(files, pending)) if name in state]
-        if states and found.get(key) not in [state.get(key) for state in states]:
+        if states and actual.get(key) not in [state.get(key) for state in states]:
             faults.append(f"{key} is neither the old nor the new attribute")
     return faults
 
 
 def _pending_faults(
-    files: dict[str, bytes], found: dict[str, bytes], pending: Operation
+    files: dict[str, bytes], actual: dict[str, bytes], pending: Operation
 ) -> list[str]:
     """The paths that the operation under way touches."""
     new = after(files, pending)
     name, target = pending.name, pending.target
     if target is not None:
         faults_of = {"link": _link_faults, "whiteout": _whiteout_faults, "rename": _rename_faults}
-        return faults_of[pending.kind](name, target, files[name], found)
-    if name not in found:
+        return faults_of[pending.kind](name, target, files[name], actual)
+    if name not in actual:
         return [] if pending.kind in ("create", "unlink") else [f"{name} is missing"]
-    data = found[name]
+    data = actual[name]
     if pending.kind == "unlink":
         return [] if data == files[name] else [f"{name} {_difference(files[name], data)}"]
     if pending.kind in ("replace", "collapse", "insert"):
@@ -429,31 +429,31 @@ def _pending_faults(
     return _partial_faults(name, files.get(name, b""), new[name], data)
 
 
-def _rename_faults(name: str, target: str, right: bytes, found: dict[str, bytes]) -> list[str]:
-    there = [n for n in (name, target) if n in found]
+def _rename_faults(name: str, target: str, right: bytes, actual: dict[str, bytes]) -> list[str]:
+    there = [n for n in (name, target) if n in actual]
     if len(there) != 1:
         what = "both names are" if there else "neither name is"
         return [f"the rename of {name} to {target} is not atomic: {what} there"]
-    if found[there[0]] != right:
-        return [f"{there[0]} {_difference(right, found[there[0]])}"]
+    if actual[there[0]] != right:
+        return [f"{there[0]} {_difference(right, actual[there[0]])}"]
     return []
 
 
-def _whiteout_faults(name: str, target: str, right: bytes, found: dict[str, bytes]) -> list[str]:
-    done = found.get(name) == WHITEOUT
-    if name not in found or done != (target in found):
+def _whiteout_faults(name: str, target: str, right: bytes, actual: dict[str, bytes]) -> list[str]:
+    done = actual.get(name) == WHITEOUT
+    if name not in actual or done != (target in actual):
         return [f"the rename of {name} to {target}, which leaves a whiteout, is not atomic"]
     there = target if done else name
-    return [] if found[there] == right else [f"{there} {_difference(right, found[there])}"]
+    return [] if actual[there] == right else [f"{there} {_difference(right, actual[there])}"]
 
 
-def _link_faults(name: str, target: str, right: bytes, found: dict[str, bytes]) -> list[str]:
-    if name not in found:
+def _link_faults(name: str, target: str, right: bytes, actual: dict[str, bytes]) -> list[str]:
+    if name not in actual:
         return [f"{name} is missing, though only a link to it was made"]
     return [
-        f"{there} {_difference(right, found[there])}"
+        f"{there} {_difference(right, actual[there])}"
         for there in (name, target)
-        if there in found and found[there] != right
+        if there in actual and actual[there] != right
     ]
 
 

@@ -126,10 +126,10 @@ def recorder(device: str | Path, log: Path, size: int) -> Iterator[str]:
             yield in_turn
 
 
-def said_last(lines: int = 8) -> str:
+def last_messages(lines: int = 8) -> str:
     """The last lines of the kernel's log."""
-    said = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
-    return "\n".join(said.splitlines()[-lines:])
+    printed = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
+    return "\n".join(printed.splitlines()[-lines:])
 
 
 def copy(source: Path, target: Path) -> None:
@@ -219,12 +219,12 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            said = said_last()
+            printed = last_messages()
             again = subprocess.run(mount, capture_output=True, text=True, check=False)
             if again.returncode == 0:
                 command(["umount", str(MOUNT)])
             ended = "fails as well" if again.returncode else "succeeds"
-            return "mount", f"{done.stderr.strip()}\n{said}\na second mount {ended}"
+            return "mount", f"{done.stderr.strip()}\n{printed}\na second mount {ended}"
         try:
             faults = [
                 fault
@@ -261,11 +261,11 @@ class Replay:
     image: BinaryIO
     models: list[Model]
     examine: Examine
-    cached: list[logwrites.Entry] = field(default_factory=list)
+    cached: list[logwrites.LogEntry] = field(default_factory=list)
     """entries since the last flush"""
     flushes: int = 0
 
-    def step(self, entry: logwrites.Entry, chosen: bool) -> None:
+    def step(self, entry: logwrites.LogEntry, chosen: bool) -> None:
         """Replay the next entry; if the point is chosen, test the states that a cut may leave."""
         self.cached.append(entry)
         if entry.durable:
@@ -283,7 +283,7 @@ class Replay:
             self.result.tested += 1
             self._test(entry, "", None)
 
-    def _parts(self, entry: logwrites.Entry) -> None:
+    def _parts(self, entry: logwrites.LogEntry) -> None:
         """Test cuts during the flush, when the disk has some of the pending writes."""
         group = logwrites.under_way(self.cached)
         for number in range(self.spec.subsets if group else 0):
@@ -295,7 +295,7 @@ class Replay:
             self.result.subsets += 1
             self._test(entry, f" with part {number} of the writes before it", add)
 
-    def _test(self, entry: logwrites.Entry, how: str, add: Add | None) -> None:
+    def _test(self, entry: logwrites.LogEntry, how: str, add: Add | None) -> None:
         self.image.flush()
         os.fsync(self.image.fileno())
         if failure := self.examine(self.spec, self.models, add):

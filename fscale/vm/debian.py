@@ -37,8 +37,8 @@ def reach() -> dict[str, str]:
     shown = subprocess.run(
         [need("apt-config", "apt"), "dump"], capture_output=True, text=True, check=True
     )
-    said = map(REACH.match, shown.stdout.splitlines())
-    return {match[1]: match[2] for match in said if match}
+    matches = map(REACH.match, shown.stdout.splitlines())
+    return {match[1]: match[2] for match in matches if match}
 
 
 class Apt:
@@ -95,23 +95,23 @@ class Apt:
                 f"fetching the package lists of {self.suite}",
             )
         except StepError as error:
-            said = str(error).splitlines()[-1]
+            reason = str(error).splitlines()[-1]
             if not any((self.base / "state" / "lists").glob("*_Packages*")):
                 raise FscaleError(
-                    f"cannot fetch the package lists of {self.suite}: {said}; connect this machine "
-                    "to a network, or give a local --kernel (a bzImage, a .deb or a tree)"
+                    f"cannot fetch the package lists of {self.suite}: {reason}; connect this "
+                    "machine to a network, or give a local --kernel (a bzImage, a .deb or a tree)"
                 ) from None
-            self.steps.note(f"{said}; using the package lists that were fetched before")
+            self.steps.note(f"{reason}; using the package lists that were fetched before")
             return
         stamp.touch()
 
     def latest_kernel(self) -> str:
         """The image package on which `linux-image-amd64` currently depends."""
         self._update()
-        found = self._needs("linux-image-amd64", "linux-image-")
-        if not found:
+        packages = self._needs("linux-image-amd64", "linux-image-")
+        if not packages:
             raise FscaleError(f"Debian suite {self.suite} has no package linux-image-amd64")
-        return found[0]
+        return packages[0]
 
     def kernel_parts(self, package: str) -> list[str]:
         """The packages that contain the kernel of an image package.
@@ -132,8 +132,8 @@ class Apt:
             text=True,
             check=False,
         )
-        found = re.search(r"^Depends: (.*)$", shown.stdout, re.MULTILINE)
-        names = re.findall(r"(?:^|, )([^ ,]+)", found[1]) if found else []
+        depends = re.search(r"^Depends: (.*)$", shown.stdout, re.MULTILINE)
+        names = re.findall(r"(?:^|, )([^ ,]+)", depends[1]) if depends else []
         return [name for name in names if name.startswith(prefixes)]
 
     def download(self, packages: Sequence[str], directory: Path) -> list[Path]:

@@ -21,8 +21,8 @@ from fscale.vm import console, memory, qemu, replace_dir, untrusted
 from fscale.vm.cache import cache_root
 from fscale.vm.hang import Watch
 from fscale.vm.kernel import Kernel
-from fscale.vm.options import GuestOptions
-from fscale.vm.place import Job, Place, place
+from fscale.vm.place import Job, JobFiles, place
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
 End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "ended"]
@@ -49,7 +49,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GuestOutcome:
     """How a boot ended. `returncode` is the job's; None if the job did not end."""
 
     end: End
@@ -68,7 +68,7 @@ class GuestError(FscaleError):
 
     code = Exit.FAILED
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: GuestOutcome) -> None:
         what = {
             "panic": "the guest's kernel panicked",
             "oom": "the guest ran out of memory (give it more with --memory)",
@@ -85,10 +85,10 @@ class GuestError(FscaleError):
         self.outcome = outcome
 
 
-class Machine:
+class QemuProcess:
     """A QEMU process; a context manager that always ends it."""
 
-    def __init__(self, argv: list[str], environment: dict[str, str], where: Place) -> None:
+    def __init__(self, argv: list[str], environment: dict[str, str], where: JobFiles) -> None:
         self.where = where
         self._errors = where.errors.open("wb")
         self.process = subprocess.Popen(
@@ -101,7 +101,7 @@ class Machine:
             start_new_session=True,
         )
 
-    def __enter__(self) -> "Machine":
+    def __enter__(self) -> "QemuProcess":
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -149,7 +149,7 @@ def describe(guest: qemu.Guest, emulator: qemu.Qemu, stood_still: int = 0) -> di
     }
 
 
-def plan(guest: qemu.Guest, emulator: qemu.Qemu, job: Job, where: Place) -> list[str]:
+def plan(guest: qemu.Guest, emulator: qemu.Qemu, job: Job, where: JobFiles) -> list[str]:
     """The QEMU command line of a job."""
     images = dict(guest.images)
     if guest.kernel.modules is not None:
@@ -172,7 +172,7 @@ def run(
     steps: Steps,
     output: IO[bytes] | None = None,
     hold: Hold | None = None,
-) -> Outcome:
+) -> GuestOutcome:
     """Boot `guest`, run `job` in it, and say how it ended; no guest process survives the call.
 
     The job's output goes to `output` (default: standard output) as it comes. The console log, the
@@ -201,16 +201,16 @@ def _boot(
     argv: list[str],
     emulator: qemu.Qemu,
     job: Job,
-    where: Place,
+    where: JobFiles,
     patient: bool,
     steps: Steps,
     sink: IO[bytes],
     hold: Hold,
-) -> Outcome:
+) -> GuestOutcome:
     """One boot. A `patient` one does not count as stalled before BOOT_SECONDS."""
     started = time.monotonic()
     try:
-        with Machine(argv, emulator.environment(), where) as machine:
+        with QemuProcess(argv, emulator.environment(), where) as machine:
             watch = None if patient else Watch(machine.process.pid, where.console)
             end, booted = _follow(machine, job.timeout, started, watch, steps, sink, hold)
             stuck = end not in ("finished", "ended")
@@ -224,7 +224,7 @@ def _boot(
 
 
 def _follow(
-    machine: Machine,
+    machine: QemuProcess,
     timeout: float,
     started: float,
     watch: Watch | None,
@@ -267,8 +267,8 @@ def _follow(
 
 
 def _judge(
-    where: Place, end: End, booted: float | None, seconds: float, own_words: int | None
-) -> Outcome:
+    where: JobFiles, end: End, booted: float | None, seconds: float, own_words: int | None
+) -> GuestOutcome:
     """The outcome from the exit status, the console and the way in which the guest ended.
 
     `own_words`: length of the console before this process made the guest panic; what follows is a
@@ -288,10 +288,10 @@ def _judge(
     elif end == "finished" and returncode != 0 and verdict.trouble == "oom":
         end = "oom"
     if end == "died":
-        said = _bytes(where.errors).decode(errors="replace").strip()
+        errors = _bytes(where.errors).decode(errors="replace").strip()
         tail = "\n".join(console.strip_escapes(text).splitlines()[-5:])
-        summary = said or tail or "QEMU ended without output"
-    return Outcome(end, returncode, seconds, booted, summary, report, where.console)
+        summary = errors or tail or "QEMU ended without output"
+    return GuestOutcome(end, returncode, seconds, booted, summary, report, where.console)
 
 
 def _returncode(status: Path) -> int | None:
@@ -309,8 +309,8 @@ def _bytes(log: Path) -> bytes:
 
 
 def _keep(
-    where: Place, job: Job, argv: list[str], outcome: Outcome, silenced: list[bytes]
-) -> Outcome:
+    where: JobFiles, job: Job, argv: list[str], outcome: GuestOutcome, silenced: list[bytes]
+) -> GuestOutcome:
     """Save the logs that explain the outcome in the results, or in the cache if there are none.
 
     A results directory without a run must stay empty, because the runner refuses to start in a
@@ -334,7 +334,7 @@ def _keep(
 
 
 def prepare(
-    kernel: Kernel, options: GuestOptions, images: Mapping[str, Path], steps: Steps
+    kernel: Kernel, options: GuestRequest, images: Mapping[str, Path], steps: Steps
 ) -> tuple[qemu.Guest, qemu.Qemu]:
     """Choose QEMU and the accelerator for a kernel; `images` are those of `rootfs.images`.
 

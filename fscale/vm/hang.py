@@ -41,21 +41,21 @@ class Watch:
     def __init__(self, pid: int, console: Path) -> None:
         self._pid = pid
         self._console = console
-        self._restart(self._said(), wanted_seconds(pid))
+        self._restart(self._console_size(), wanted_seconds(pid))
 
-    def _said(self) -> int:
+    def _console_size(self) -> int:
         return self._console.stat().st_size if self._console.exists() else 0
 
-    def _restart(self, said: int, wants: float) -> None:
+    def _restart(self, size: int, wants: float) -> None:
         self._since = time.monotonic()
-        self._before = said
+        self._before = size
         self._wanted = wants
 
     def still(self) -> bool:
         """Whether the console was silent and less than IDLE_CPUS were used for STILL_SECONDS."""
-        said, wants = self._said(), wanted_seconds(self._pid)
+        size, wants = self._console_size(), wanted_seconds(self._pid)
         moved = wants - self._wanted > IDLE_CPUS * STILL_SECONDS
-        if said != self._before or moved or wants == float("inf"):
-            self._restart(said, wants)
+        if size != self._before or moved or wants == float("inf"):
+            self._restart(size, wants)
             return False
         return time.monotonic() - self._since >= STILL_SECONDS

@@ -46,8 +46,8 @@ def unmet_options(wanted: str, config: str) -> list[str]:
     """The lines of a fragment that a .config does not fulfil; the last line of an option counts."""
     asked: dict[str, str] = {}
     for line in wanted.splitlines():
-        if found := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line):
-            asked[found[1]] = line
+        if option := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line):
+            asked[option[1]] = line
     have = set(config.splitlines())
     return [
         line
@@ -82,9 +82,9 @@ def source_version(suite: str, latest: Callable[[], str]) -> str:
         if name == suite:
             return version
     package = latest()
-    if not (found := re.match(r"linux-image-(\d+\.\d+)", package)):
+    if not (match := re.match(r"linux-image-(\d+\.\d+)", package)):
         raise FscaleError(f"Debian suite {suite}: the package {package} has no kernel version")
-    return found[1]
+    return match[1]
 
 
 def debian_source(suite: str, steps: Steps) -> Path:
@@ -165,7 +165,7 @@ def module_files(source: Path) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class Target:
+class BuildTarget:
     """The kernel for which to build a module: a Debian suite's, or a built tree."""
 
     suite: str | None
@@ -174,7 +174,7 @@ class Target:
     key: str
 
 
-def suite_target(kernel: str, release: str) -> Target:
+def suite_target(kernel: str, release: str) -> BuildTarget:
     """The kernel `release` of a Debian suite, which `kernel` names as `--kernel` does."""
     suite = kernel.partition(":")[0]
     suite = ALIASES.get(suite, suite)
@@ -183,26 +183,26 @@ def suite_target(kernel: str, release: str) -> Target:
             f"cannot build a module for {kernel}; use {' or '.join(SUITES)}, or a built tree "
             "(--kernel-tree)"
         )
-    return Target(suite, release, None, release)
+    return BuildTarget(suite, release, None, release)
 
 
-def tree_target(tree: Path) -> Target:
+def tree_target(tree: Path) -> BuildTarget:
     """A built kernel tree (or its O= directory)."""
     image = tree / "arch" / "x86" / "boot" / "bzImage"
     if not image.exists():
         raise FscaleError(f"{tree} contains no arch/x86/boot/bzImage; run make there first")
     tree = tree.resolve()
-    return Target(None, release_of(image), tree, f"{tree} {file_digest([image])}")
+    return BuildTarget(None, release_of(image), tree, f"{tree} {file_digest([image])}")
 
 
-def latest(kernel: str, steps: Steps) -> Target:
+def latest(kernel: str, steps: Steps) -> BuildTarget:
     """The newest kernel of a Debian suite."""
     suite = ALIASES.get(kernel, kernel)
     release = Apt(suite, steps).latest_kernel().removeprefix("linux-image-")
     return suite_target(suite, release)
 
 
-def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
+def build_module(source: Path, target: BuildTarget, steps: Steps) -> list[Path]:
     """Build an out-of-tree module; the .ko files, cached by content.
 
     For a Debian kernel it is built in a Debian tree of the suite, with that suite's compiler: the
@@ -246,7 +246,7 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
     return sorted(made.glob("*.ko"))
 
 
-def _add_types(work: Path, builder: Path, target: Target, steps: Steps) -> None:
+def _add_types(work: Path, builder: Path, target: BuildTarget, steps: Steps) -> None:
     """Give modules their types (BTF), on top of the kernel's, so that profiles name members.
 
     The kernel's own makefile needs a vmlinux for that, which the headers package does not contain.

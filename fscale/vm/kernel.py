@@ -160,17 +160,17 @@ def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path
 def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
     """A bzImage, with `modules` = lib/modules/RELEASE or a directory that holds it."""
     release = release_of(image)
-    found = None
+    directory = None
     if modules is not None:
         tries = [modules / "lib" / "modules" / release, modules / release, modules]
-        found = next((path for path in tries if (path / "modules.order").exists()), None)
-        if found is None:
+        directory = next((path for path in tries if (path / "modules.order").exists()), None)
+        if directory is None:
             raise FscaleError(
                 f"{modules} contains no modules of {release}; give the directory that "
                 "`make modules_install INSTALL_MOD_PATH=DIR` filled"
             )
-    key = digest("image", file_digest([image]), _modules_key(found) if found else None)
-    return _load(f"{image.name} {release}", key, lambda _stage: (image, found), steps)
+    key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
+    return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
 
 
 def from_tree(tree: Path, steps: Steps) -> Kernel:
@@ -205,8 +205,8 @@ def from_tree(tree: Path, steps: Steps) -> Kernel:
 
 
 def _modules_key(modules: Path) -> list[tuple[str, int, int]]:
-    found = sorted(path for path in modules.rglob("*.ko*") if path.is_file())
-    return [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in found]
+    files = sorted(path for path in modules.rglob("*.ko*") if path.is_file())
+    return [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
 
 
 def _load(
@@ -258,7 +258,7 @@ def _load(
 
 def version(release: str) -> tuple[int, int]:
     """(major, minor) of a release string."""
-    found = re.match(r"(\d+)\.(\d+)", release)
-    if not found:
+    version = re.match(r"(\d+)\.(\d+)", release)
+    if not version:
         raise FscaleError(f"{release} is not a kernel release such as 6.12.1")
-    return int(found[1]), int(found[2])
+    return int(version[1]), int(version[2])

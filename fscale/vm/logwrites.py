@@ -25,7 +25,7 @@ _ENTRY = struct.Struct("<QQQQ")
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One entry; `data_offset` and `length` are bytes in the log, `offset` bytes on the device."""
 
     index: int
@@ -41,7 +41,7 @@ class Entry:
         return bool(self.flags & (FLUSH | FUA))
 
 
-def read_log(log: BinaryIO) -> list[Entry]:
+def read_log(log: BinaryIO) -> list[LogEntry]:
     """All entries of a log device; FscaleError if it has no valid log."""
     log.seek(0)
     head = log.read(_SUPER.size)
@@ -55,7 +55,7 @@ def read_log(log: BinaryIO) -> list[Entry]:
     return list(_entries(log, count, sector_size))
 
 
-def _entries(log: BinaryIO, count: int, sector_size: int) -> Iterator[Entry]:
+def _entries(log: BinaryIO, count: int, sector_size: int) -> Iterator[LogEntry]:
     position = sector_size
     for index in range(count):
         log.seek(position)
@@ -69,13 +69,13 @@ def _entries(log: BinaryIO, count: int, sector_size: int) -> Iterator[Entry]:
         if flags & MARK:
             label = head[_ENTRY.size : _ENTRY.size + label_length].decode(errors="replace")
         position += sector_size
-        yield Entry(index, flags, sector * sector_size, sectors * sector_size, position, label)
+        yield LogEntry(index, flags, sector * sector_size, sectors * sector_size, position, label)
         # A discard has a length and no data.
         if not flags & DISCARD:
             position += sectors * sector_size
 
 
-def crash_points(entries: list[Entry]) -> list[int]:
+def crash_points(entries: list[LogEntry]) -> list[int]:
     """Indices of the entries after which a power cut is worth testing.
 
     After each flush or FUA write more data is durable; after each mark the workload relies on more.
@@ -89,7 +89,7 @@ def crash_points(entries: list[Entry]) -> list[int]:
     return points
 
 
-def apply(log: BinaryIO, entry: Entry, device: BinaryIO) -> None:
+def apply(log: BinaryIO, entry: LogEntry, device: BinaryIO) -> None:
     """Write an entry's data to `device`. A discard is ignored: a disk may do that."""
     if entry.flags & (DISCARD | MARK) or not entry.length:
         return
@@ -98,20 +98,20 @@ def apply(log: BinaryIO, entry: Entry, device: BinaryIO) -> None:
     device.write(log.read(entry.length))
 
 
-def under_way(group: list[Entry]) -> list[Entry]:
+def under_way(group: list[LogEntry]) -> list[LogEntry]:
     """The entries after one flush, up to and including the next, that a cut may have kept.
 
     A disk may write the data in its cache in any order before it is flushed, so a power cut during
     the flush may keep any of them. A write that carries a flush begins after that flush.
     """
     *before, last = group
-    found = [e for e in before if e.length and not e.flags & (DISCARD | MARK)]
+    replayed = [e for e in before if e.length and not e.flags & (DISCARD | MARK)]
     if last.length and not last.flags & (FLUSH | DISCARD | MARK):
-        found.append(last)
-    return found
+        replayed.append(last)
+    return replayed
 
 
-def apply_some(log: BinaryIO, group: list[Entry], device: BinaryIO, rng: random.Random) -> None:
+def apply_some(log: BinaryIO, group: list[LogEntry], device: BinaryIO, rng: random.Random) -> None:
     """Write a random subset of the entries to `device`, some of them only in part."""
     share = rng.choice((0.1, 0.5, 0.9))
     for entry in group:

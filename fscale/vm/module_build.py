@@ -73,10 +73,10 @@ def _version(release: str) -> str:
     return ".".join(release.split(".")[:2])
 
 
-def check_own(own: Iterable[Path], names: Iterable[str]) -> None:
+def check_user_files(user_files: Iterable[Path], names: Iterable[str]) -> None:
     """FscaleError if a TOML file of the user describes no file system, or one that is not named."""
     used = {catalogue.short_name(split_partitions(name)[0]) for name in names}
-    for path in own:
+    for path in user_files:
         if path.stem not in used:
             raise FscaleError(
                 f"--filesystem {path}: {path.stem} is not measured; name it with --fs or as a side"
@@ -86,7 +86,7 @@ def check_own(own: Iterable[Path], names: Iterable[str]) -> None:
 
 def build_parts(
     names: Iterable[str],
-    own: Iterable[Path],
+    user_files: Iterable[Path],
     kernel: Kernel,
     spec: str,
     tree: Path | None,
@@ -95,14 +95,14 @@ def build_parts(
 ) -> Parts:
     """Build the modules and tools of the named file systems from source; cached by content.
 
-    `own` are TOML files of the user. `spec` and `tree` are the inputs from which `kernels.resolve`
-    made the kernel. `given` are modules that the user has built: FscaleError if they are for
-    another version of Linux. Unknown names are ignored here: the guest refuses them.
+    `user_files` are TOML files of the user. `spec` and `tree` are the inputs from which
+    `kernels.resolve` made the kernel. `given` are modules that the user has built: FscaleError if
+    they are for another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
     if tree is None and seen.is_dir(spec):
         tree = Path(spec)
-    files = {path.stem: path for path in own}
+    files = {path.stem: path for path in user_files}
     modules: list[Path] = []
     tools: dict[str, Path] = {}
     for name in dict.fromkeys(split_partitions(name)[0] for name in names):

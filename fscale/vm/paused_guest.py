@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from fscale.model.errors import FscaleError
 from fscale.vm import guest as guests
-from fscale.vm.guest import GuestError, Hold, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome, Hold
 from fscale.vm.hang import scheduled_seconds
 from fscale.vm.place import Job
 from fscale.vm.qemu import LINE, QMP, Guest, Qemu
@@ -57,8 +57,8 @@ class Qmp:
         try:
             self._file.write(json.dumps({"execute": command}).encode() + b"\n")
             self._file.flush()
-            while said := self._file.readline(LONGEST_LINE):
-                answer = json.loads(said)
+            while line := self._file.readline(LONGEST_LINE):
+                answer = json.loads(line)
                 if "return" in answer:
                     return answer["return"]
                 if "error" in answer:
@@ -93,7 +93,7 @@ class PausedGuest:
         self._cpus: list[Path] = []
         self._heard = b""
         self._spoke = False
-        self._outcome: Outcome | None = None
+        self._outcome: GuestOutcome | None = None
         self._error: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -224,7 +224,7 @@ class PausedGuest:
         if not self._thread.is_alive():
             self.finish()
 
-    def finish(self) -> Outcome:
+    def finish(self) -> GuestOutcome:
         """Let the guest run to its end, and return the outcome.
 
         Raises GuestError if it did not end by itself, and the exceptions of its boot.
@@ -245,18 +245,18 @@ def wait_for_answers(held: Mapping[str, PausedGuest], seconds: float) -> dict[st
 
     Raises GuestGone if one has sent nothing within `seconds`, or has ended.
     """
-    said: dict[str, str] = {}
+    answers: dict[str, str] = {}
     deadline = time.monotonic() + seconds
-    while silent := held.keys() - said.keys():
+    while silent := held.keys() - answers.keys():
         for name in silent:
             if (line := held[name].receive()) is not None:
                 held[name].stop()
-                said[name] = line
+                answers[name] = line
             else:
                 held[name].resume()
         left = deadline - time.monotonic()
-        if left < 0 and held.keys() - said.keys():
+        if left < 0 and held.keys() - answers.keys():
             raise GuestGone(f"a guest did not answer for {seconds:g} s")
-        for name in held.keys() - said.keys():
+        for name in held.keys() - answers.keys():
             held[name].wait(min(left, LOOK_SECONDS) if len(held) > 1 else left)
-    return said
+    return answers

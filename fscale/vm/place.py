@@ -51,7 +51,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Boot:
+class QemuFiles:
     """The files of a boot of QEMU."""
 
     base: Path
@@ -73,7 +73,7 @@ class Boot:
 
 
 @dataclass(frozen=True)
-class Place(Boot):
+class JobFiles(QemuFiles):
     """The directories of a boot that runs a job; the guest can see the shares only."""
 
     @property
@@ -96,7 +96,7 @@ class Place(Boot):
 
 
 @contextlib.contextmanager
-def place(job: Job, about: Mapping[str, object]) -> Iterator[Place]:
+def place(job: Job, about: Mapping[str, object]) -> Iterator[JobFiles]:
     """Create the directories of one boot of `job`; remove those of killed processes.
 
     `about` describes the guest for its results.
@@ -107,7 +107,7 @@ def place(job: Job, about: Mapping[str, object]) -> Iterator[Place]:
         pid = stale.name.split("-")[0]
         if pid.isdecimal() and not Path("/proc", pid).exists():
             shutil.rmtree(stale, ignore_errors=True)
-    made = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-")))
+    made = JobFiles(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-")))
     try:
         for share in made.shares(job):
             share.path.mkdir(parents=True, exist_ok=True)

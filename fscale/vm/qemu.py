@@ -93,15 +93,15 @@ class Guest:
 def _version(argv: list[str], env: dict[str, str]) -> str | None:
     """The version, such as 10.0.13; None if QEMU was built without its sandbox."""
     ask = [*argv, *SANDBOX, "--version"]
-    said = subprocess.run(ask, capture_output=True, text=True, env=env, check=False)
-    if said.returncode != 0:
+    shown = subprocess.run(ask, capture_output=True, text=True, env=env, check=False)
+    if shown.returncode != 0:
         return None
-    found = re.search(r"version (\d+\.\d+\.\d+)", said.stdout)
-    if not found:
+    version = re.search(r"version (\d+\.\d+\.\d+)", shown.stdout)
+    if not version:
         raise FscaleError(
-            f"cannot find a version in the output of {argv[0]} --version: {said.stdout.strip()}"
+            f"cannot find a version in the output of {argv[0]} --version: {shown.stdout.strip()}"
         )
-    return found[1]
+    return version[1]
 
 
 def find(steps: Steps) -> Qemu:

@@ -16,9 +16,9 @@ import pytest
 from fscale.model.paths import BENCH, ROOT, TOOL_PATH
 from fscale.vm import guest as guests
 from fscale.vm import qemu
-from fscale.vm.cli import start
-from fscale.vm.options import GuestOptions
+from fscale.vm.boot import start
 from fscale.vm.place import Job
+from fscale.vm.request import GuestRequest
 from tests.unit.vm.test_module_build import compiled
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
@@ -112,7 +112,7 @@ stat -c '%F' /results/guest /results/disk /results/fifo
 """
 
 
-def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
+def hostile(tmp_path: Path) -> tuple[guests.GuestOutcome, Path]:
     """Boot a guest that leaves links to the host's files in each share; its end, and the results.
 
     None of them is followed.
@@ -127,13 +127,13 @@ def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
     script = HOSTILE.format(outside=outside, major=os.major(disk), minor=os.minor(disk))
     results = tmp_path / "results"
     job = Job(["sh", "-c", script], output=results)
-    outcome = start(job, GuestOptions(kernel="bookworm", accel="tcg", smp=2, memory="1G"))
+    outcome = start(job, GuestRequest(kernel="bookworm", accel="tcg", smp=2, memory="1G"))
     assert outcome is not None
     assert {path.name: path.read_text() for path in outside.iterdir()} == texts
     return outcome, results
 
 
-def check_hostile(outcome: guests.Outcome, results: Path, said: str) -> None:
+def check_hostile(outcome: guests.GuestOutcome, results: Path, said: str) -> None:
     """The guest saw its links and devices; the host has plain files, and its record."""
     assert said.split("\n")[-4:] == ["symbolic link", "block special file", "fifo", ""]
     assert "the job can be written" not in said
@@ -181,7 +181,7 @@ def test_a_run_in_a_guest_is_continued(tmp_path):
 def test_a_kernel_that_stands_still_is_booted_a_bounded_number_of_times(tmp_path, monkeypatch):
     monkeypatch.setattr(guests, "BOOT_SECONDS", 60.0)
     # Its first process reads the console, on which nobody writes.
-    options = GuestOptions(
+    options = GuestRequest(
         kernel="bookworm", accel="tcg", smp=4, append="rdinit=/bin/busybox -- cat"
     )
     outcome = start(Job(["true"]), options)

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fscale.commands.options.guest import GuestOptions, guest_options
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from fscale.vm import guest as guests
 from fscale.vm import untrusted
-from fscale.vm.cli import start
-from fscale.vm.options import GuestOptions, guest_options
+from fscale.vm.boot import start
 from fscale.vm.place import Job
 from tests.lanefs.inside import PARTS, Spec
 from tests.lanefs.torture.drive import KERNEL_REPORT

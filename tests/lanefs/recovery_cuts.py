@@ -16,7 +16,7 @@ from typing import BinaryIO
 from fscale.vm import crashtest, logwrites
 from fscale.vm.crashload import Model
 from fscale.vm.crashtest import Add, Spec
-from fscale.vm.logwrites import Entry
+from fscale.vm.logwrites import LogEntry
 from tests.lanefs.device import MOUNT, Fault, Volume, command
 from tests.lanefs.recoveries import examined
 
@@ -52,7 +52,7 @@ def _repair_again(device: str) -> None:
 AGAIN: dict[str, Callable[[str], object]] = {"fsck -y": _repair_again}
 
 
-def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> list[Entry]:
+def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> list[LogEntry]:
     """The writes and flushes of a recovery, whose data is in RECORDED."""
     with RECORDED.open("r+b") as log:
         log.write(bytes(logwrites.SECTOR * 8))
@@ -67,9 +67,9 @@ def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> li
         return logwrites.read_log(log)
 
 
-def flush_groups(entries: Sequence[Entry]) -> list[list[Entry]]:
+def flush_groups(entries: Sequence[LogEntry]) -> list[list[LogEntry]]:
     """The entries in groups, each of which ends with a flush, or where they end."""
-    groups: list[list[Entry]] = [[]]
+    groups: list[list[LogEntry]] = [[]]
     for entry in entries:
         groups[-1].append(entry)
         if entry.durable:
@@ -103,7 +103,7 @@ class RecoveryCuts:
         spec: Spec,
         models: Sequence[Model],
         add: Add | None,
-        groups: list[list[Entry]],
+        groups: list[list[LogEntry]],
         again: Callable[[str], object] | None,
     ) -> tuple[str, str] | None:
         last = self.rng.randrange(len(groups))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the writes of a recovery are cut."""
 
-from fscale.vm.logwrites import FLUSH, FUA, Entry
+from fscale.vm.logwrites import FLUSH, FUA, LogEntry
 from tests.lanefs.recovery_cuts import flush_groups
 
 
-def _entries(*flags: int) -> list[Entry]:
-    return [Entry(n, flag, 0, 4096, 0, None) for n, flag in enumerate(flags)]
+def _entries(*flags: int) -> list[LogEntry]:
+    return [LogEntry(n, flag, 0, 4096, 0, None) for n, flag in enumerate(flags)]
 
 
 def test_each_group_ends_with_what_makes_it_durable():

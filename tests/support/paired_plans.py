@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from fscale.ab.plan import Plan
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.settings import Settings
@@ -36,5 +36,5 @@ def plan_of(
         path.unlink()
     run.suite |= {"base": "ext4", "new": new}
     setups = cast("dict[str, Setup]", {"A": "setup A", "B": "setup B"})
-    points = [Point(key_of(w), key_of(w, new), how) for w, how in slicing.items()]
+    points = [PairedPoint(key_of(w), key_of(w, new), how) for w, how in slicing.items()]
     return Plan(setups, run, Store(directory), points, settings, repetitions, looks)

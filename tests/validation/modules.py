@@ -30,7 +30,7 @@ def main() -> int:
     old, new = (module(name, given.kernel) for name in (None, planted))
     began = time.monotonic()
     measured = fscale(
-        *("vm", "ab", "--slices", "--output", given.output),
+        *("ab", "--slices", "--output", given.output),
         *("--base", f"lanefs:kernel={given.kernel}:module={old}"),
         *("--new", f"lanefs:kernel={given.kernel}:module={new}"),
         *("--smp", max(given.cores.split(","), key=int), "--memory", "2G"),

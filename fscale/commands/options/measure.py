@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured on both sides, and where."""
+"""What is measured, and where: the options of every command that measures a suite."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, get_args
 
 import typer
 
@@ -15,14 +15,17 @@ from fscale.commands.options.suite import (
     CoresOption,
     DeviceOption,
     DirectoryOption,
+    FilesystemsOption,
+    LoadOption,
+    MediaOption,
     ModeOption,
-    OneMediumOption,
     SetOption,
     SuiteOption,
     WorkloadOption,
     YesFormatOption,
 )
 from fscale.model import catalogue, corecounts, paths
+from fscale.model.bench import Mode
 from fscale.model.crew import KEEP_FREE
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED
@@ -36,62 +39,102 @@ from fscale.runner.request import (
     parse_settings,
     read_suite,
 )
-from fscale.vm.options import GuestOptions
 
-# Suite keys that a paired run sets itself.
-OWN = {"filesystems", "repetitions", "profile_repetitions"}
-
-
-_CONTRADICTION = (
-    "--metric {} needs latencies, which --set latency=false turns off; leave one of them out"
-)
-
-
-def wanted_latencies(metrics: Collection[str]) -> list[str]:
-    """Return those of the metrics for which latencies must be recorded."""
-    return [metric for metric in metrics if metric in PERCENTILES]
-
-
-def recording(given: Sequence[str], metrics: Collection[str]) -> list[str]:
-    """Return arguments of `fscale run` that record the latencies which the `metrics` need.
-
-    Raises:
-        FscaleError: the arguments say that no latencies are recorded.
-    """
-    wanted = wanted_latencies(metrics)
-    keys = [text.removeprefix("--set=").replace(" ", "") for text in given]
-    if wanted and "latency=false" in keys:
-        raise FscaleError(_CONTRADICTION.format(wanted[0]))
-    return [*given, *(["--set=latency=true"] if wanted and "latency=true" not in keys else [])]
+OF_A_PAIRED_RUN = {"filesystems", "repetitions", "profiles", "profile_repetitions"}
+"""suite keys that a paired run sets itself"""
+_OPTIONS = {"suite_keys": "set", "directory": "dir"}
+"""names of options that differ from those of their fields"""
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What is measured on both sides, and where."""
+    """What is measured, and where. Each field is an option of the same name."""
 
-    suite: SuiteOption = Path("quick")
+    fs: FilesystemsOption = None
     workload: WorkloadOption = None
     cores: CoresOption = None
-    media: OneMediumOption = None
+    media: MediaOption = None
     mode: ModeOption = None
     duration: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
+            min=0,
             max=MOST_SECONDS,
             metavar="SECONDS",
-            help="Timed seconds per repetition; not used in slices. Default: the suite's.",
+            help="Timed seconds per repetition. Default: the suite's.",
             rich_help_panel=MEASURED,
         ),
     ] = None
+    option: LoadOption = None
     suite_keys: SetOption = None
     device: DeviceOption = None
-    yes_format: YesFormatOption = None
     directory: DirectoryOption = None
+    yes_format: YesFormatOption = None
     binary: BinaryOption = paths.BENCH
     wait: WaitOption = 0
 
-    def request(self, output: Path, seed: int | None, metrics: Collection[str] = ()) -> Request:
+    @property
+    def named_keys(self) -> dict[str, Any]:
+        """The suite keys that have an option of their own; None: the option is not given.
+
+        Raises:
+            FscaleError: one of the options has another form.
+        """
+        modes = parse_list("--mode", self.mode)
+        if modes and (wrong := set(modes) - set(get_args(Mode))):
+            raise FscaleError(
+                f"--mode {', '.join(wrong)}: no such mode; give one of {', '.join(get_args(Mode))}"
+            )
+        return {
+            "filesystems": parse_list("--fs", self.fs, catalogue.split_filesystems),
+            "workloads": parse_list("--workload", self.workload),
+            "cores": None if self.cores is None else parse_cores(self.cores),
+            "media": parse_list("--media", self.media),
+            "modes": modes,
+            "duration": self.duration,
+        }
+
+    def request(self, suite: Path, output: Path) -> Request:
+        """Return these options as a request.
+
+        Raises:
+            FscaleError: one of them has another form.
+        """
+        overrides = {key: value for key, value in self.named_keys.items() if value is not None}
+        overrides |= parse_settings(self.suite_keys or [], overrides)
+        return Request(
+            suite=suite,
+            output=output,
+            overrides=overrides,
+            options=self.option or [],
+            explicit=named_in(overrides),
+            device=self.device,
+            directory=self.directory,
+            yes_format=self.yes_format,
+            binary=self.binary,
+            applications=loads,
+        )
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options that are given, as arguments of `fscale run SUITE`."""
+        words = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value == field.default or field.name == "suite":
+                continue
+            option = _OPTIONS.get(field.name, field.name.replace("_", "-"))
+            words += [f"--{option}={v}" for v in (value if isinstance(value, list) else [value])]
+        return words
+
+
+@dataclass(frozen=True)
+class PairedOptions(MeasureOptions):
+    """What is measured on both sides, and where."""
+
+    suite: SuiteOption = Path("quick")
+
+    def paired_request(self, output: Path, seed: int | None, metrics: Collection[str]) -> Request:
         """Return a request for one side, still without its file system.
 
         Latencies are recorded if one of the `metrics` needs them.
@@ -99,62 +142,41 @@ class MeasureOptions:
         Raises:
             FscaleError: an option is invalid.
         """
-        asked: dict[str, Any] = {
-            "workloads": parse_list("--workload", self.workload),
-            "cores": None if self.cores is None else parse_cores(self.cores),
-            "media": None if self.media is None else [self.media],
-            "modes": parse_list("--mode", self.mode),
-            "duration": self.duration,
-            "profiles": [],
-        }
-        overrides = {name: value for name, value in asked.items() if value is not None}
-        overrides |= parse_settings(self.suite_keys or [], overrides)
-        if own := sorted(OWN & overrides.keys()):
+        request = self.recording(metrics).request(self.suite, output)
+        if taken := sorted(OF_A_PAIRED_RUN & request.overrides.keys()):
             raise FscaleError(
-                f"--set {own[0]}: a paired run sets this key itself; name file systems in --base "
+                f"--set {taken[0]}: a paired run sets this key itself; name file systems in --base "
                 "and --new, give --repetitions, or profile with `fscale run`"
             )
-        if wanted := wanted_latencies(metrics):
-            if overrides.get("latency") is False:
-                raise FscaleError(_CONTRADICTION.format(wanted[0]))
-            overrides["latency"] = True
-        request = Request(
-            suite=self.suite,
-            output=output,
-            overrides=overrides,
-            explicit=named_in(overrides),
-            seed=seed,
-            device=self.device,
-            yes_format=self.yes_format,
-            directory=self.directory,
-            binary=self.binary,
-            applications=loads,
-        )
+        request = replace(request, seed=seed, overrides=request.overrides | {"profiles": []})
         read_suite(request)  # reports errors in the suite before waiting for another run
         return request
 
-    @property
-    def in_guest(self) -> list[str]:
-        """These options as arguments of `fscale run` in a guest."""
-        options = {"workload": self.workload, "cores": self.cores, "media": self.media}
-        options |= {
-            "mode": self.mode,
-            "duration": None if self.duration is None else str(self.duration),
-        }
-        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        return given + [f"--set={text}" for text in self.suite_keys or []]
-
-    @property
-    def guest(self) -> GuestOptions:
-        """Guests with the CPUs of the largest core count, if --cores gives one, and of keep_free.
+    def recording(self, metrics: Collection[str]) -> Self:
+        """Return options that also record the latencies which the `metrics` need.
 
         Raises:
-            FscaleError: --cores has no core counts.
+            FscaleError: --set turns latencies off.
         """
+        latencies = [metric for metric in metrics if metric in PERCENTILES]
+        keys = self.suite_keys or []
+        recorded = parse_settings(keys, {}).get("latency")
+        if not latencies or recorded is True:
+            return self
+        if recorded is False:
+            raise FscaleError(
+                f"--metric {latencies[0]} needs latencies, which --set latency=false turns off; "
+                "leave one of them out"
+            )
+        return replace(self, suite_keys=[*keys, "latency=true"])
+
+    @property
+    def guest_cpus(self) -> int | None:
+        """CPUs of a guest for the largest core count and keep_free; None without core counts."""
         counts = None if self.cores is None else parse_cores(self.cores)
         most = 0 if counts is None or isinstance(counts, str) else corecounts.largest(counts)
         if not most:
-            return GuestOptions()
+            return None
         suite_keys = parse_settings(self.suite_keys or [], {})
         kept = suite_keys.get(KEEP_FREE, catalogue.load_suite(self.suite).keep_free)
-        return GuestOptions(smp=most + (kept if isinstance(kept, int) else 0))
+        return most + (kept if isinstance(kept, int) else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The files and formats in which a comparison is written."""
+"""How a comparison is judged and written: to the terminal, to files, and as an exit code."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fscale.commands.options.shared import JsonFlag
+from fscale.model.errors import Exit
 from fscale.model.helptext import OUTPUT
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 if TYPE_CHECKING:
+    from fscale.analysis.compare.settings import Settings
+    from fscale.analysis.compare.sides import Sides
     from fscale.analysis.formats.comparison import Outputs
 
 
@@ -81,3 +84,32 @@ class OutputOptions:
         named |= {"--html": self.html, "--ktap": self.ktap}
         refuse_same(named | {"--json": TERMINAL if self.as_json else None})
         return Outputs(self.as_json, self.junit, self.markdown, self.mail, self.html, self.ktap)
+
+
+def judge(
+    sides: "Sides",
+    settings: "Settings",
+    outputs: "Outputs",
+    *,
+    everything: bool,
+    fail_undecided: bool = False,
+) -> None:
+    """Judge two sides and write the outputs; exits with 1 if there is a regression.
+
+    Raises:
+        FscaleError: the sides cannot be compared.
+    """
+    from fscale.analysis.compare.compare import compare  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.formats.comparison import write  # noqa: PLC0415
+
+    comparison = compare(sides, settings)
+    write(comparison, outputs, sides, everything)
+    if comparison.regressed or (fail_undecided and comparison.count("undecided")):
+        raise typer.Exit(Exit.FAILED)
+
+
+def judge_paired(output: Path, settings: "Settings", outputs: "Outputs", everything: bool) -> None:
+    """Judge the paired run in a results directory; see `judge`."""
+    from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415 - imports the statistics
+
+    judge(open_sides(output, None), settings, outputs, everything=everything)

@@ -70,3 +70,14 @@ JsonFlag = Annotated[
     bool,
     typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=OUTPUT),
 ]
+HISTORY = Path("results/history.sqlite")
+HistoryOption = Annotated[
+    Path,
+    typer.Option(
+        "--db",
+        envvar="FSCALE_HISTORY",
+        metavar="FILE",
+        help="Index of runs, a SQLite file.",
+        show_default="results/history.sqlite",
+    ),
+]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.list import (
+from fscale.commands.options.completion import (
     complete_cores,
     complete_filesystems,
     complete_media,
@@ -72,16 +72,6 @@ MediaOption = Annotated[
     typer.Option(
         metavar="NAME,...",
         help=f"Media, separated by commas (`fscale list media`). {_OF_SUITE}",
-        autocompletion=complete_media,
-        rich_help_panel=MEASURED,
-    ),
-]
-OneMediumOption = Annotated[
-    str | None,
-    typer.Option(
-        "--media",
-        metavar="NAME",
-        help="One medium for both sides (`fscale list media`). Default: the suite's.",
         autocompletion=complete_media,
         rich_help_panel=MEASURED,
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fscale.vm import crashload
 from fscale.vm.crashtest import map_device
-from fscale.vm.logwrites import FLUSH, MARK, Entry, read_log
+from fscale.vm.logwrites import FLUSH, MARK, LogEntry, read_log
 from tests.lanefs.functions.files import BLOCK
 from tests.lanefs.functions.harness import (
     Place,
@@ -228,7 +228,7 @@ def commits_of_tied_domains_share_a_flush(place: Place) -> None:
     check(syncs <= flushes < syncs * 1.3, f"{flushes} flushes for {syncs} fsyncs")
 
 
-def _recorded(place: Place, crashed: Path, *recover: str) -> list[Entry]:
+def _recorded(place: Place, crashed: Path, *recover: str) -> list[LogEntry]:
     """The writes and flushes of a command that recovers a crashed image, its DEVICE."""
     image, log = crashed.with_name("image"), crashed.with_name("log")
     run("cp", "--sparse=always", str(crashed), str(image))

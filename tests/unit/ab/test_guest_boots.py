@@ -16,9 +16,9 @@ from rich.console import Console
 
 from fscale.ab import guests as ab
 from fscale.ab.guest_boots import GuestBoots
-from fscale.ab.guests import GuestPlan, Side, execute
-from fscale.ab.here import turns
-from fscale.ab.line_progress import LineProgress
+from fscale.ab.guest_run import execute
+from fscale.ab.guests import GuestPlan, GuestSide
+from fscale.ab.local import turns
 from fscale.ab.loop import Progress
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
@@ -77,12 +77,12 @@ BOTH = {"A": "kernel:6.1", "B": "kernel:6.12"}
 
 def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
     """What comes of boots that are there already; FscaleError where another one is needed."""
-    return execute(boots_of(output, repetitions, **given), 1e6, LineProgress(STEPS))
+    return execute(boots_of(output, repetitions, **given), 1e6)
 
 
 def boots_of(output: Path, repetitions: int = 0, **given: Any) -> GuestBoots:
     plan = GuestPlan(
-        sides={name: Side(parse(text), cast("Any", None)) for name, text in BOTH.items()},
+        sides={name: GuestSide(parse(text), cast("Any", None)) for name, text in BOTH.items()},
         emulator=cast("Any", None),
         arguments=["quick"],
         files={},

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from fscale.ab import guest_pairs, guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make
-from fscale.ab.guests import GuestPlan, Side, execute
-from fscale.ab.line_progress import LineProgress
+from fscale.ab.guest_run import execute
+from fscale.ab.guests import GuestPlan, GuestSide
 from fscale.ab.loop import Progress
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
@@ -39,10 +39,10 @@ from fscale.model.results import Cell, CellKey, Slice
 from fscale.model.store import Store
 from fscale.model.variant import parse
 from fscale.runner.request import Request
-from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome
 from fscale.vm.kernel import Kernel
-from fscale.vm.options import GuestOptions
 from fscale.vm.qemu import Guest
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import Boot, BootFailed
 from tests.support import synthetic
@@ -105,7 +105,7 @@ class Boots:
 
 
 def measure(plan: GuestPlan, seconds: float, steps: Steps) -> Progress:
-    return execute(GuestPairs(plan, steps), seconds, LineProgress(steps))
+    return execute(GuestPairs(plan, steps), seconds)
 
 
 def pairs_of(progress: Progress) -> int:
@@ -114,7 +114,7 @@ def pairs_of(progress: Progress) -> int:
 
 def plan_of(output: Path, **given: Any) -> GuestPlan:
     sides = {
-        name: Side(parse(text), cast("Any", None))
+        name: GuestSide(parse(text), cast("Any", None))
         for name, text in (("A", "kernel:6.1"), ("B", "kernel:6.12"))
     }
     usual: dict[str, Any] = {
@@ -302,7 +302,7 @@ def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"options": GuestOptions(deterministic=True)}, "leave --deterministic out"),
+        ({"options": GuestRequest(deterministic=True)}, "leave --deterministic out"),
         ({"arguments": ["quick", "--duration=3"]}, "leave --duration out"),
         ({"repetitions": 3}, "3 pairs are too few"),
         ({"suite": QUICK.model_copy(update={"workers_per_cpu": 2})}, "leave --slices out"),
@@ -316,7 +316,7 @@ def test_what_makes_no_sense_in_slices_is_refused(
         "arguments": ["quick"],
         "suite": QUICK,
         "files": {},
-        "options": GuestOptions(),
+        "options": GuestRequest(),
         "output": tmp_path,
         "seed": 1,
         "settings": Settings(),
@@ -374,7 +374,7 @@ def measure_elsewhere(
     usual = {"settings": COUNTS} | given
     made = with_guests(plan_of(output, **usual))
     pairs = GuestPairs(made, STEPS, cast("Any", elsewhere))
-    return execute(pairs, 600, LineProgress(STEPS))
+    return execute(pairs, 600)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_times_are_not_measured_elsewhere(
         make(
             parse("kernel:6.1"), parse("kernel:6.12"), ["quick"], suite=QUICK,
             slices=True, files={},
-            options=GuestOptions(), output=tmp_path, seed=1, settings=Settings(), repetitions=0,
+            options=GuestRequest(), output=tmp_path, seed=1, settings=Settings(), repetitions=0,
             steps=STEPS, bisecting=bisecting, engine=cast("Any", Elsewhere(1)),
         )  # fmt: skip
 
@@ -470,7 +470,7 @@ def test_a_commit_is_told_by_counts_where_the_guests_are_emulated(
 def test_a_step_of_git_bisect_boots_guests_that_count_elsewhere(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accelerator: str
 ) -> None:
-    monkeypatch.setattr("fscale.commands.ab.engine_of", nullcontext)
+    monkeypatch.setattr("fscale.commands.options.in_guest.engine_of", nullcontext)
     Boots(monkeypatch, {"MWCL": (-0.3, 0.0)})
     monkeypatch.setattr(guest_pairs, "Elsewhere", lambda *_: None)
     asked = (*KERNELS, "--on", "dask://node1:8786")
@@ -483,7 +483,7 @@ def test_a_step_of_git_bisect_boots_guests_that_count_elsewhere(
 @pytest.mark.parametrize(
     "error",
     [
-        GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))),
+        GuestError(GuestOutcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))),
         BootFailed("A1 on node7: BUG"),
     ],
     ids=["here", "elsewhere"],

@@ -94,7 +94,7 @@ class Guest:
 
 def measure(
     a: Guest, b: Guest, closed: Iterable[str] = (), blocks: int = 6
-) -> list[guest_turns.Measured]:
+) -> list[guest_turns.MeasuredTurns]:
     held = cast("dict[str, PausedGuest]", {"A": a, "B": b})
     slicing = Slicing(seconds=0.05, blocks=blocks, warmup=2)
     return list(

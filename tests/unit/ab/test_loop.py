@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from fscale.ab import here, live, loop
-from fscale.ab.here import Here
+from fscale.ab import local, loop, progress_table
+from fscale.ab.local import LocalSource
 from fscale.ab.plan import Plan
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import set_up_order
 from fscale.ab.slicing import DEFAULT, Slicing
@@ -98,8 +98,8 @@ def measured(
 ) -> tuple[Machine, loop.Progress]:
     machine = Machine(plan.store)
     machine.fails = fails
-    monkeypatch.setattr(here, "measure_pair", machine.pair)
-    progress = loop.measure(Here(plan, cast("Session", machine)), plan.aim, 1e6, watcher)
+    monkeypatch.setattr(local, "measure_pair", machine.pair)
+    progress = loop.measure(LocalSource(plan, cast("Session", machine)), plan.aim, 1e6, watcher)
     return machine, progress
 
 
@@ -107,7 +107,7 @@ def test_each_way_has_its_own_rounds_and_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plan_of(tmp_path, {"DWOL": DEFAULT, "DRBL": DEFAULT, "DWAL": None})
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         machine, progress = measured(plan, monkeypatch, watcher)
     plan.save()
     assert not progress.open
@@ -138,7 +138,7 @@ def test_what_is_put_off_is_waited_for_where_nothing_else_is_judged(
     for metrics in (("throughput", "settled"), ("settled",)):
         made = plan_of(tmp_path / metrics[0], {"DWAL": replace(DEFAULT, settle=True)})
         plan = replace(made, settings=Settings(metrics=metrics))
-        with live.Live(plan.points, plan.settings) as watcher:
+        with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
             _, progress = measured(plan, monkeypatch, watcher)
         judgements = loop.judge_cells(progress.cells, plan.settings, plan.looks)
         verdicts = {j.metric: j.verdict for j in judgements}
@@ -181,7 +181,7 @@ def test_a_bisection_ends_as_soon_as_something_is_slower(
     # Within a thousandth nothing is decided for long.
     settings = SETTINGS.model_copy(update={"margin": 0.001})
     plan = replace(made, one_is_enough=True, settings=settings)
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher)
     assert progress.slower
     done = {name.split("-")[0]: count for name, count in progress.done.items()}
@@ -193,7 +193,7 @@ def test_a_fixed_number_is_even_where_repetitions_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWAL": None}, repetitions=9)
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher)
     assert {n.split("-")[0]: c for n, c in progress.done.items()} == {"DRBL": 9, "DWAL": 10}
 
@@ -202,7 +202,7 @@ def test_a_first_pair_that_fails_is_measured_whole_which_tells_the_sides_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWOL": DEFAULT}, repetitions=10)
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher, lambda key: key.workload == "DWOL")
     plan.save()
     assert [name.split("-")[0] for name in progress.not_sliced] == ["DWOL"]
@@ -234,7 +234,7 @@ def test_one_failed_pair_among_good_ones_is_no_reason_to_give_up(
         return once or (key.workload == "DWOL" and key.repetition >= 4)
 
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWOL": DEFAULT}, repetitions=8)
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher, fails)
     assert {n.split("-")[0]: c for n, c in progress.done.items()} == {"DRBL": 8, "DWOL": 5}
     assert [name.split("-")[0] for name in progress.given_up] == ["DWOL"]
@@ -260,11 +260,11 @@ def test_when_time_is_up_it_looks_at_the_pairs_that_there_are(
         now = 0.0
         plan = plan_of(tmp_path / name, {"DWOL": DEFAULT})
         machine = Timed(plan.store)
-        monkeypatch.setattr(here, "measure_pair", machine.pair)
+        monkeypatch.setattr(local, "measure_pair", machine.pair)
         monkeypatch.setattr(loop.time, "monotonic", clock)
         plan = replace(plan, looks=Looks(pairs=(9, 30)))
-        with live.Live(plan.points, plan.settings) as watcher:
-            source = Here(plan, cast("Session", machine))
+        with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
+            source = LocalSource(plan, cast("Session", machine))
             progress = loop.measure(source, plan.aim, pairs + 0.5, watcher)
         monkeypatch.undo()
         plan.save(progress.looks)
@@ -285,16 +285,18 @@ def test_the_live_table_has_ratios_as_they_narrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = io.StringIO()
-    monkeypatch.setattr(live.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress_table.sys.stderr, "isatty", lambda: True, raising=False)
     shown = Console(file=terminal, force_terminal=True, width=100, color_system=None)
-    monkeypatch.setattr(live, "terminal", lambda *, error: shown)
+    monkeypatch.setattr(progress_table, "terminal", lambda *, error: shown)
     widths: list[float] = []
 
-    class Watched(live.Live):
-        def measured(self, progress: loop.Progress, batch: Sequence[Point], left: float) -> None:
+    class Watched(progress_table.ProgressTable):
+        def measured(
+            self, progress: loop.Progress, batch: Sequence[PairedPoint], left: float
+        ) -> None:
             super().measured(progress, batch, left)
-            for said in self._said.values():
-                low, high = (float(x.rstrip("%,]")) for x in said.split("[")[1].split())
+            for estimate in self._estimates.values():
+                low, high = (float(x.rstrip("%,]")) for x in estimate.split("[")[1].split())
                 widths.append(high - low)
 
     plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=12)
@@ -326,7 +328,7 @@ def test_each_side_is_first_and_on_each_medium_equally_often() -> None:
 
 def test_noise_of_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=16, new="ext4")
-    with live.Live(plan.points, plan.settings) as watcher:
+    with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
         measured(plan, monkeypatch, watcher)
     plan.save()
     sides = open_sides(tmp_path, None)

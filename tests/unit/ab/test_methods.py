@@ -2,6 +2,7 @@
 """Each way to compare two sides heeds an option, or refuses it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,17 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fscale.ab import guest_plan, plan, run
-from fscale.ab.methods import Method
+from fscale.ab import guest_plan, guest_run, plan, run
+from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
-from fscale.commands import ab, bisect, vm
-from fscale.commands.options import measure
+from fscale.commands import ab, bisect
+from fscale.commands.options.in_guest import comparison_in_guests
+from fscale.commands.options.measure import PairedOptions
 from fscale.model.catalogue import load_suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
-from fscale.vm.options import GuestOptions
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
 HOST = ("tmpfs", "tmpfs")
@@ -47,8 +49,9 @@ def _measuring(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(plan, "make", reached)
     monkeypatch.setattr(run, "execute", execute)
-    for command in (ab, bisect, vm):
-        monkeypatch.setattr(command, "measure_in_guests", reached)
+    for command in (ab, bisect):
+        monkeypatch.setattr(command, "comparison_in_guests", lambda *a, **k: nullcontext((a, k)))
+    monkeypatch.setattr(guest_run, "execute", reached)
     monkeypatch.setattr(ab, "nodes_of", reached)
     monkeypatch.setattr(bisect, "_commit", lambda: "0" * 12)
 
@@ -62,11 +65,13 @@ def end(words: Sequence[object]) -> BaseException:
 
 # A value of each option, and what shows that it is heeded.
 GIVEN = {
+    "--fs": ("tmpfs,xfs", "'tmpfs,xfs'"),
     "--workload": ("DRBL", "DRBL"),
     "--cores": ("1", "1"),
     "--media": ("loop", "loop"),
     "--mode": ("direct", "direct"),
     "--duration": ("0.75", "0.75"),
+    "--option": ("MRPL.access=stat", "MRPL.access=stat"),
     "--set": ("warmup=0.625", "0.625"),
     "--repetitions": ("37", "37"),
     "--max-minutes": ("7", "420|7.0"),
@@ -82,13 +87,22 @@ GIVEN = {
     "--count-margin": ("0.03", "0.03"),
     "--fdr": ("0.02", "0.02"),
 }
+IN_GUESTS = {
+    "--filesystem": ("mine.toml", "mine.toml"),
+    "--smp": ("3", "smp=3"),
+    "--memory": ("5G", "5G"),
+    "--accel": ("tcg", "tcg"),
+    "--append": ("quiet", "'quiet'"),
+    "--timeout": ("78", "78"),
+}
+GIVEN |= IN_GUESTS
 OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
 ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on"}
 LATENCY = ("--metric", "p99", "--latency-margin", "0.25")
 REFUSED = {
-    "whole": {"--count-margin"},
-    "cells": {"--count-margin"},
-    "slices": {"--count-margin", "--duration"},
+    "whole": {"--count-margin", "--fs", *IN_GUESTS},
+    "cells": {"--count-margin", "--fs", *IN_GUESTS},
+    "slices": {"--count-margin", "--duration", "--fs", *IN_GUESTS},
     "boots": {"--count-margin"} | ON_THIS_MACHINE,
     "guest slices": {"--duration"} | ON_THIS_MACHINE,  # whose --on is of Dask
 }
@@ -116,10 +130,9 @@ def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Pa
 
 
 def test_guests_boot_on_the_engine_that_is_named(tmp_path: Path) -> None:
-    for words in (["ab", *KERNEL_SIDES], ["vm", "ab", *KERNEL_SIDES]):
-        asked = [*words, "--slices", "--metric", "count", "--output", tmp_path / "o"]
-        ended = end([*asked, "--on", "dask://node1:8786"])
-        assert isinstance(ended, Reached) and "dask://node1:8786" in ended.text
+    asked = ["ab", *KERNEL_SIDES, "--slices", "--metric", "count", "--output", tmp_path / "o"]
+    ended = end([*asked, "--on", "dask://node1:8786"])
+    assert isinstance(ended, Reached) and "dask://node1:8786" in ended.text
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -158,17 +171,25 @@ def test_latencies_are_recorded_where_a_metric_needs_them(tmp_path: Path) -> Non
     words = ["ab", "--base", "tmpfs", "--new", "tmpfs", "--output", tmp_path / "o", *LATENCY]
     assert "'latency': True" in str(end([*words, "--set", "latency=true"]))
     assert "latency=false" in str(end([*words, "--set", "latency=false"]))
-    assert measure.recording(["--cores=1"], ["jain"]) == ["--cores=1"]
-    assert measure.recording([], ["p99"]) == ["--set=latency=true"]
-    for given in (["--set=latency=true"], ["--set", "latency = true"]):
-        assert measure.recording(given, ["p99"]) == given
+    for keys, recorded in (
+        ([], ["latency=true"]),
+        (["latency=true"], ["latency=true"]),
+        (["latency = true"], ["latency = true"]),
+    ):
+        assert PairedOptions(suite_keys=keys).recording(["p99"]).suite_keys == recorded
+    assert PairedOptions(cores="1").recording(["jain"]) == PairedOptions(cores="1")
     with pytest.raises(FscaleError, match="max"):
-        measure.recording(["--set", "latency=false"], ["max"])
+        PairedOptions(suite_keys=["latency=false"]).recording(["max"])
+
+
+def test_a_guest_gets_the_options_as_arguments() -> None:
+    given = PairedOptions(cores="1", duration=0.5, suite_keys=["a=1", "b=2"], suite=Path("smoke"))
+    assert given.arguments == ["--cores=1", "--duration=0.5", "--set=a=1", "--set=b=2"]
 
 
 def test_slices_in_guests_judge_no_latency(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="jain"):
-        guest_plan._check_pairs([], GuestOptions(), Settings(metrics=("jain",)), 0)
+        guest_plan._check_pairs([], GuestRequest(), Settings(metrics=("jain",)), 0)
 
 
 def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> None:
@@ -177,10 +198,35 @@ def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> No
     assert all(option in said for option in ("--wait", "--binary", "--yes-format"))
 
 
-@pytest.mark.parametrize("command", [["ab"], ["vm", "ab"]])
-def test_a_dry_run_in_guests_is_one(command: list[str], tmp_path: Path) -> None:
-    ended = end([*command, *KERNEL_SIDES, "--output", tmp_path, "--dry-run"])
-    assert isinstance(ended, Reached) and "dry_run=True" in ended.text
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_dry_run_in_guests_is_one(
+    dry_run: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ab, "comparison_in_guests", lambda *_, **__: nullcontext("a source"))
+    ends: list[str] = []
+    monkeypatch.setattr(guest_run, "preview", lambda _: ends.append("previewed"))
+    monkeypatch.setattr(guest_run, "execute", lambda *_: ends.append("measured"))
+    words = ["ab", *KERNEL_SIDES, "--output", str(tmp_path), *(["--dry-run"] if dry_run else [])]
+    result = CliRunner().invoke(app, words)
+    assert (ends, result.exit_code) == ((["previewed"], 0) if dry_run else (["measured"], 1))
+
+
+def test_a_guest_has_the_cpus_of_the_largest_core_count_or_of_smp(tmp_path: Path) -> None:
+    words = ["ab", *KERNEL_SIDES, "--output", tmp_path / "o", "--cores", "1,7"]
+    assert "smp=7" in str(getattr(end(words), "text", ""))
+    assert "smp=3" in str(getattr(end([*words, "--smp", "3"]), "text", ""))
+
+
+def test_sides_that_name_file_systems_take_no_others(tmp_path: Path) -> None:
+    sides = map(parse, ("ext4:kernel=6.1", "ext4:kernel=6.12"))
+    given: dict[str, Any] = {"options": GuestRequest(), "settings": Settings()}
+    with (
+        pytest.raises(FscaleError, match="--fs: ext4"),
+        comparison_in_guests(
+            *sides, PairedOptions(fs="xfs"), slices=False, output=tmp_path, seed=1, **given
+        ),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(("repetitions", "enough"), [(2, False), (4, False), (5, True)])
@@ -193,7 +239,7 @@ def test_boots_that_could_find_nothing_are_refused_before_one_boots(
     monkeypatch.setattr(guest_plan, "make_guests", reached)
     given: dict[str, Any] = {
         "files": {},
-        "options": GuestOptions(),
+        "options": GuestRequest(),
         "output": tmp_path,
         "seed": 1,
         "settings": Settings(),
@@ -215,6 +261,7 @@ def test_every_option_is_known_to_this_test() -> None:
 
     outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
     others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help", "--latency-margin"}
+    others |= {"--deterministic"}
     command: Any = typer.main.get_command(app)
     options = {option.opts[0] for option in command.commands["ab"].params}
     assert options - outputs - others == GIVEN.keys()
@@ -235,12 +282,12 @@ def test_every_option_is_known_to_this_test() -> None:
 def test_both_sides_have_a_kernel_or_none(base: str, new: str, turned: bool) -> None:
     sides = (new, base) if turned else (base, new)
     with pytest.raises(FscaleError, match=r"names no kernel"):
-        Method.BOOTS.refuse_others(*map(parse, sides))
+        PairedMethod.BOOTS.refuse_others(*map(parse, sides))
 
 
 @pytest.mark.parametrize("sides", [KERNELS, ("my:module=a.ko", "my:module=b.ko")])
 def test_pairs_of_one_kind_are_pairs(sides: tuple[str, str]) -> None:
-    Method.GUEST_SLICES.refuse_others(*map(parse, sides))
+    PairedMethod.GUEST_SLICES.refuse_others(*map(parse, sides))
 
 
 PARTS = {
@@ -253,18 +300,18 @@ PARTS = {
     "module": "module=a.ko",
 }
 HEEDED = {
-    Method.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
-    Method.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
-    Method.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Method.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Method.SIMULATED: {"mount", "mkfs", "kernel", "module"},
-    Method.REFERENCE: set(),
+    PairedMethod.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
+    PairedMethod.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
+    PairedMethod.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    PairedMethod.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    PairedMethod.SIMULATED: {"mount", "mkfs", "kernel", "module"},
+    PairedMethod.REFERENCE: set(),
 }
 
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("way", HEEDED)
-def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Method, part: str) -> None:
+def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: PairedMethod, part: str) -> None:
     side = parse(f"ext4:{PARTS[part]}")
     if part in HEEDED[way]:
         way.refuse_others(side, side)
@@ -288,7 +335,7 @@ def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Method, part: str) -> N
         (["run", "smoke", "--dry-run", "--fs", "ext4:module=a.ko"], "module="),
         (["run", "smoke", "--dry-run", "--fs", "tmpfs:binary=/b"], "binary="),
         (["vm", "run", "smoke", "--fs", "ext4:kernel=6.12"], "kernel="),
-        (["vm", "ab", "--base", "ext4", "--new", "xfs"], "kernel"),
+        (["ab", "--base", "ext4", "--new", "xfs", "--smp", "2"], "--smp"),
     ],
 )
 def test_every_command_refuses_what_it_does_not_heed(
@@ -304,24 +351,10 @@ def test_the_gate_has_both_kernels_or_none(tmp_path: Path) -> None:
     assert "kernel" in str(end(words))
 
 
-OF_VM = ("vm", "ab", "--base", KERNELS[0], "--new", KERNELS[1])
+NOT_OF_NOISE = {*OF_A_VERDICT, *IN_GUESTS, "--on", "--fs"}
 
 
-@pytest.mark.parametrize("more", [[], ["--slices"]])
-@pytest.mark.parametrize(
-    "option",
-    ["--max-minutes", "--metric", "--margin", "--fdr", "--repetitions", "--seed", "--count-margin"],
-)
-def test_vm_ab_heeds_what_ab_does(option: str, more: list[str], tmp_path: Path) -> None:
-    ended = end([*OF_VM, "--output", tmp_path, *more, option, GIVEN[option][0]])
-    if option == "--count-margin" and not more:
-        assert isinstance(ended, FscaleError) and option in str(ended)
-        return
-    assert isinstance(ended, Reached), ended
-    assert any(one in ended.text for one in GIVEN[option][1].split("|")), ended.text
-
-
-@pytest.mark.parametrize("option", [o for o in GIVEN if o not in (*OF_A_VERDICT, "--on")])
+@pytest.mark.parametrize("option", [option for option in GIVEN if option not in NOT_OF_NOISE])
 def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
     value, shown = GIVEN[option]
     ended = end(["noise", "--fs", "tmpfs", "--output", tmp_path / "o", option, value])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fscale.ab import plan
-from fscale.ab.here import order
+from fscale.ab.local import order
 from fscale.ab.plan import MOST_REPETITIONS, Plan
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.sequential import growing, schedule
@@ -155,7 +155,7 @@ def test_a_point_of_a_side_is_a_cell(prepare: Preparer, tmp_path: Path) -> None:
 def test_the_order_is_that_of_the_seed_the_point_and_the_repetition(
     prepare: Preparer, tmp_path: Path
 ) -> None:
-    def coins(found: Plan, pair: Point) -> list[str | None]:
+    def coins(found: Plan, pair: PairedPoint) -> list[str | None]:
         return [next(order(pair, n, found.run.seed)).side for n in range(1, 21, 2)]
 
     one, other = make(tmp_path / "one", seed=1), make(tmp_path / "other", seed=2)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from fscale.ab.here import Here
+from fscale.ab.local import LocalSource
 from fscale.ab.loop import Progress, Quiet, measure
 from fscale.ab.plan import Plan
 from fscale.ab.record import Looks
@@ -109,7 +109,7 @@ def rates(
 
 
 def measured(plan: Plan, machine: Machine, seconds: float = SECONDS) -> Progress:
-    return measure(Here(plan, cast("Session", machine)), plan.aim, seconds, Quiet())
+    return measure(LocalSource(plan, cast("Session", machine)), plan.aim, seconds, Quiet())
 
 
 def test_order_is_a_b_b_a_or_b_a_a_b(tmp_path: Path) -> None:

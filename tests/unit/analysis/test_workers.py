@@ -28,7 +28,7 @@ from fscale.apps.base import Site
 from fscale.apps.registry import custom_load
 from fscale.cli import app
 from fscale.commands import run as run_command
-from fscale.commands.export import Format
+from fscale.commands.options.formats import Format
 from fscale.commands.options.measure import MeasureOptions
 from fscale.model import corecounts, crew
 from fscale.model.config import Suite

@@ -23,7 +23,7 @@ from fscale.model import loadfile, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.facts import collect_facts, find_rule
 from fscale.model.loadfile import Command
-from fscale.vm.loads import files_for_guest
+from fscale.vm.files import pass_loads
 from tests.support.synthetic import cell, key, write_run
 
 JOB = "[global]\nbs=4k\nruntime=60\ntime_based\n[readers]\nrw=randread\n[writer]\nrw=write\n"
@@ -177,20 +177,16 @@ def test_latencies_are_those_of_the_slowest_copy() -> None:
     assert latencies(command, [{"rate": 1}]) is None
 
 
-@pytest.mark.parametrize("form", [["--workload", "{}"], ["--workload={}"]])
-def test_a_guest_gets_the_files(tmp_path: Path, form: list[str]) -> None:
-    path = own(tmp_path)
-    given = ["--fs", "ext4", *(word.format(f"DRBL,{path}") for word in form)]
-    files, words = files_for_guest(given)
+def test_a_guest_gets_the_files(tmp_path: Path) -> None:
+    files, workloads = pass_loads(f"DRBL,{own(tmp_path)}")
     assert files == {f"loads/own.{kind}": tmp_path / f"own.{kind}" for kind in ("toml", "fio")}
-    assert words[-1].endswith("DRBL,/control/loads/own.toml")
-    assert words[:2] == ["--fs", "ext4"]
+    assert workloads == "DRBL,/control/loads/own.toml"
 
 
 def test_a_guest_has_no_other_file(tmp_path: Path) -> None:
     path = own(tmp_path, COMMAND + 'run = ["{here}/x"]\nops = 1\n', job=None)
     with pytest.raises(FscaleError, match="here"):
-        files_for_guest(["--workload", path])
+        pass_loads(path)
 
 
 def test_the_command_that_measures_a_point_again_has_the_path(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fscale.commands.list import complete_workloads
+from fscale.commands.options.completion import complete_workloads
 from fscale.model import paths
 from tests.support.runner import fake_bench
 

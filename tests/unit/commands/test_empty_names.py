@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         {"--fs", "--fsck", "--mount-options"},
     ),
     "ab": (["ab", *SIDES, "--dry-run"], {"--workload", "--media", "--mode"}),
-    "vm ab": (["vm", "ab", "--base", "kernel:6.1", "--new", "kernel:6.12", "--dry-run"], RUN),
+    "ab guests": (["ab", "--base", "kernel:6.1", "--new", "kernel:6.12", "--dry-run"], RUN),
     "noise": (["noise", "--fs", "ext4", "--dry-run"], {"--workload", "--media", "--mode", "--fs"}),
     "gate": (["gate", *SIDES, "--dry-run"], {"--workload"}),
     "simulate": (["simulate", "--dry-run"], {"--workload", "--fs", "--media", "--free"}),

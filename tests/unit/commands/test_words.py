@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from fscale.cli import _renewed, app
+from fscale.cli import app
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
@@ -71,10 +71,5 @@ def test_an_older_suite_is_one(tmp_path: Path) -> None:
         catalogue.load_toml(path, Suite)
 
 
-def test_an_older_command_line_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    old = ["run", "quick", "--bench=MWCL", "--repeat", "3", "--fs", "bench", "--", "--bench", "x"]
-    new = ["run", "quick", "--workload=MWCL", "--repetitions", "3", "--fs", "bench", "--"]
-    assert _renewed(old) == [*new, "--bench", "x"]
-    said = capsys.readouterr().err
-    assert "--bench" in said and "--workload" in said
+def test_an_older_side_is_one() -> None:
     assert parse("ext4:bench=/x").binary == parse("ext4:binary=/x").binary

@@ -16,7 +16,7 @@ from fscale.model import paths
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
 from fscale.vm.kernel import Kernel
-from fscale.vm.place import Job, Place, Share, write_control
+from fscale.vm.place import Job, JobFiles, Share, write_control
 from fscale.vm.qemu import Guest, Qemu
 from fscale.vm.steps import StepError, Steps, need
 
@@ -117,7 +117,7 @@ def test_the_kind_of_a_report(line, kind):
 
 
 def test_a_quiet_console_says_nothing():
-    assert console.judge("[ 1.0] Linux version\n") == console.Verdict(None, None, None)
+    assert console.judge("[ 1.0] Linux version\n") == console.KernelReport(None, None, None)
 
 
 def test_release_comes_from_the_header(tmp_path):
@@ -340,19 +340,19 @@ def test_the_guest_dies_with_a_killed_parent(tmp_path):
 
 
 @pytest.fixture
-def where(tmp_path) -> Place:
-    made = Place(tmp_path / "run")
+def where(tmp_path) -> JobFiles:
+    made = JobFiles(tmp_path / "run")
     for directory in (made.control, made.state):
         directory.mkdir(parents=True)
     return made
 
 
-def fake_machine(where: Place, script: str) -> guest.Machine:
-    return guest.Machine(["sh", "-c", script], dict(os.environ), where)
+def fake_machine(where: JobFiles, script: str) -> guest.QemuProcess:
+    return guest.QemuProcess(["sh", "-c", script], dict(os.environ), where)
 
 
 def follow(
-    machine: guest.Machine,
+    machine: guest.QemuProcess,
     steps: Steps,
     timeout: float = 60,
     sink: BytesIO | None = None,

@@ -55,7 +55,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def boots(
     tmp_path: Path, failing: int, what: str = "sleep 100", accelerator: Accelerator = "tcg"
-) -> tuple[guest.Outcome, str, str]:
+) -> tuple[guest.GuestOutcome, str, str]:
     """The outcome of a guest that stands still `failing` times; what it and the command say."""
     (tmp_path / "failing").write_text(str(failing))
     script = tmp_path / "qemu"

@@ -142,7 +142,7 @@ def test_a_file_that_describes_no_file_system_is_refused(tmp_path: Path) -> None
     (tmp_path / "my.toml").write_text("text")
     for path in (tmp_path / "my.toml", tmp_path / "none.toml"):
         with pytest.raises(FscaleError, match=path.name):
-            module_build.check_own([path], ["my", "none"])
+            module_build.check_user_files([path], ["my", "none"])
 
 
 def test_a_file_of_a_file_system_that_is_not_measured_is_refused(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_a_file_of_a_file_system_that_is_not_measured_is_refused(tmp_path: Path)
     for path in (my, own):
         path.write_text((paths.FILESYSTEMS / "ext4.toml").read_text())
     named = ["ext4:mount=data=journal", "my:2", "./other/own.v2.toml"]
-    module_build.check_own([my, own], named)
+    module_build.check_user_files([my, own], named)
     with pytest.raises(FscaleError, match=r"--filesystem /x/mine.toml: mine is not measured"):
-        module_build.check_own([my, Path("/x/mine.toml")], named)
+        module_build.check_user_files([my, Path("/x/mine.toml")], named)
 
 
 def test_a_module_is_the_same_one_under_another_file_name(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 import pytest
 from rich.console import Console
 
-from fscale.vm.guest import GuestError, Hold, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome, Hold
 from fscale.vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
 from fscale.vm.place import Job
 from fscale.vm.qemu import LINE, QMP, Guest, Qemu
@@ -64,8 +64,8 @@ class FakeQemu:
             one.close()
 
 
-def outcome(end: str = "finished") -> Outcome:
-    return Outcome(cast("Any", end), 0, 1.0, 1.0, None, None, Path("console.log"))
+def outcome(end: str = "finished") -> GuestOutcome:
+    return GuestOutcome(cast("Any", end), 0, 1.0, 1.0, None, None, Path("console.log"))
 
 
 def guest_of(
@@ -77,7 +77,7 @@ def guest_of(
 
     def run(
         _guest: Guest, _qemu: Qemu, job: Job, _steps: Steps, sink: IO[bytes], hold: Hold
-    ) -> Outcome:
+    ) -> GuestOutcome:
         assert job.held
         sink.write(b"output of the job\n")
         own, how = SCRIPTS[job.argv[0]]

@@ -16,7 +16,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.store import Store
 from fscale.vm import guest as guests
 from fscale.vm import qemu, run_task
-from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.guest import GuestError, GuestOutcome
 from fscale.vm.kernel import Kernel
 from fscale.vm.place import Job, write_control
 from fscale.vm.qemu import Guest, Qemu
@@ -87,9 +87,9 @@ def test_another_qemu_is_refused(boot: Boot, emulator: Qemu, tmp_path: Path) -> 
 def test_a_guest_that_panics_fails_its_task(
     boot: Boot, emulator: Qemu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def panics(*given: object) -> Outcome:
+    def panics(*given: object) -> GuestOutcome:
         assert not (tmp_path / "out").exists()  # what a killed worker left is gone
-        return Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))
+        return GuestOutcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))
 
     monkeypatch.setattr(guests, "run", panics)
     objects = Objects()

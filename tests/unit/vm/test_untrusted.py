@@ -11,7 +11,7 @@ import pytest
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
 from fscale.vm import crash, guest, replace_dir, untrusted
-from fscale.vm.place import Job, Place, mapping
+from fscale.vm.place import Job, JobFiles, mapping
 from tests.unit.ab.test_guest_boots import boot, measured
 
 
@@ -48,7 +48,7 @@ def test_a_regular_file_is_read(secret):
 
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo", "large"])
 def test_a_status_that_is_no_file_is_none(tmp_path, secret, kind):
-    where = Place(tmp_path)
+    where = JobFiles(tmp_path)
     where.state.mkdir()
     leave(kind, where.state / "status", secret)
     assert guest._judge(where, "finished", 1.0, 2.0, None).returncode is None
@@ -75,7 +75,7 @@ def test_the_record_replaces_what_the_guest_left_in_its_place(tmp_path, secret, 
 
 
 def test_nothing_that_only_the_host_writes_lies_in_a_share(tmp_path):
-    where = Place(tmp_path)
+    where = JobFiles(tmp_path)
     shares = where.shares(Job(["true"]))
     for path in (where.console, where.errors, where.monitor):
         assert not any(path.is_relative_to(share.path) for share in shares)

@@ -17,7 +17,7 @@ from tap.parser import Parser
 
 from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.reader import load
-from fscale.commands.export import Format
+from fscale.commands.options.formats import Format
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import SimulatedWindow, Simulation

@@ -15,7 +15,7 @@ from fscale.runner.session import Session
 _OWN = re.compile(r"uuid|fsid| time$|created|checked|seed|checksum|^csum$", re.IGNORECASE)
 
 
-def refuse_same(plan: Plan, session: Session) -> None:
+def refuse_identical(plan: Plan, session: Session) -> None:
     """Make and mount each side once; FscaleError if both give the same file system.
 
     Equal texts are allowed, to compare a side with itself. Options whose effect cannot be observed

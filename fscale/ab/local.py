@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fscale.ab.loop import Progress
 from fscale.ab.plan import Plan
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import measure_pair
 from fscale.model.results import Cell, CellKey
@@ -17,7 +17,7 @@ from fscale.runner.session import Session, Setup
 PAIRS_TO_FAIL = 2
 
 
-class Here:
+class LocalSource:
     """See fscale.ab.loop.Source."""
 
     def __init__(self, plan: Plan, session: Session) -> None:
@@ -26,25 +26,25 @@ class Here:
         self._store: Store = plan.store
         self._seed: int = plan.run.seed
         self._metrics = plan.settings.metrics
-        self.points: list[Point] = plan.points
+        self.points: list[PairedPoint] = plan.points
         self.looks: Looks = plan.looks
 
-    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+    def batches(self, turn: Sequence[PairedPoint]) -> list[list[PairedPoint]]:
         """One point after another."""
         return [[point] for point in turn]
 
-    def otherwise(self, point: Point) -> Point | None:
+    def otherwise(self, point: PairedPoint) -> PairedPoint | None:
         """Fall back to whole repetitions, which show which side fails.
 
         They may also succeed where two mounted file systems at once do not.
         """
         return replace(point, slicing=None) if point.slicing else None
 
-    def patience(self, point: Point) -> int:
+    def patience(self, point: PairedPoint) -> int:
         """Give a pair, which has two cells, a second try; whole repetitions have four cells."""
         return PAIRS_TO_FAIL if point.slicing else 1
 
-    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+    def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
         """Measure the next pair, or the next two repetitions of each side."""
         (point,) = batch
         cells = self._pair(point, first) if point.slicing else self._four(point, first)
@@ -53,7 +53,7 @@ class Here:
     def keep(self, progress: Progress) -> None:
         """Do nothing: the session has stored each cell."""
 
-    def _four(self, point: Point, first: int) -> Iterator[Cell]:
+    def _four(self, point: PairedPoint, first: int) -> Iterator[Cell]:
         for key in order(point, first, self._seed):
             assert key.side is not None
             cell = self._store.load_cell(key) if self._store.finished(key) else None
@@ -62,7 +62,7 @@ class Here:
                 cell = self._session.cell(key)
             yield cell
 
-    def _pair(self, point: Point, number: int) -> Iterator[Cell]:
+    def _pair(self, point: PairedPoint, number: int) -> Iterator[Cell]:
         assert point.slicing
         keys = {side: point.key(side, number) for side in "AB"}
         cells = [self._store.load_cell(k) for k in keys.values() if self._store.finished(k)]
@@ -74,7 +74,7 @@ class Here:
             )
 
 
-def order(point: Point, first: int, seed: int) -> Iterator[CellKey]:
+def order(point: PairedPoint, first: int, seed: int) -> Iterator[CellKey]:
     """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
 
     The random choice depends on the seed, the point and the repetition, so that a resumed run keeps

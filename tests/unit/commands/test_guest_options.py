@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fscale.vm.options import GuestOptions, guest_options
+from fscale.commands.options.guest import GuestOptions, guest_options
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 

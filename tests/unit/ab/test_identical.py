@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from fscale.ab.point import Point
-from fscale.ab.same import refuse_same
+from fscale.ab.identical import refuse_identical
+from fscale.ab.point import PairedPoint
 from fscale.model import catalogue, mkfs, mount
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Mounted
@@ -51,10 +51,10 @@ def judged(base: str, new: str, machine: Machine | None = None, **versions: str)
         side: SimpleNamespace(filesystems={text: catalogue.load_filesystem(text)})
         for side, text in sides.items()
     }
-    point = Point(key(filesystem=base), key(filesystem=new))
+    point = PairedPoint(key(filesystem=base), key(filesystem=new))
     run = SimpleNamespace(suite={"base": base, "new": new}, versions=versions)
     plan = SimpleNamespace(setups=setups, points=[point], run=run)
-    refuse_same(cast("Any", plan), cast("Session", machine))
+    refuse_identical(cast("Any", plan), cast("Session", machine))
     return machine
 
 

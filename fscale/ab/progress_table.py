@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from types import TracebackType
 
-from rich.live import Live as RichLive
+from rich.live import Live
 from rich.table import Table
 
 from fscale.ab.loop import Progress
-from fscale.ab.point import Point
+from fscale.ab.point import PairedPoint
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.judge import running
 from fscale.analysis.compare.model import Judgement
@@ -21,25 +21,25 @@ from fscale.model.terminal import terminal
 from fscale.runner.progress import duration
 
 
-class Live:
+class ProgressTable:
     """Writes to standard error: a live table on a terminal, else a line for each decision."""
 
-    def __init__(self, points: Sequence[Point], settings: Settings) -> None:
+    def __init__(self, points: Sequence[PairedPoint], settings: Settings) -> None:
         self._points = points
         self._settings = settings
         self._console = terminal(error=True)
         self._metrics = [metric for metric in VALUES if metric in settings.metrics]
         self._open = {point.name for point in points}
         self._pairs: dict[str, int] = {}
-        self._said: dict[tuple[str, str], str] = {}
+        self._estimates: dict[tuple[str, str], str] = {}
         self._verdicts: dict[tuple[str, str], str] = {}
         self._left = ""
-        self._live: RichLive | None = None
+        self._live: Live | None = None
 
-    def __enter__(self) -> "Live":
+    def __enter__(self) -> "ProgressTable":
         if sys.stderr.isatty():
             # No automatic refresh: its thread would take CPU time from a turn.
-            self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
 
@@ -56,7 +56,7 @@ class Live:
         """Print a message for the user."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """See Watcher."""
         (point,) = batch
         name = point.name
@@ -64,12 +64,12 @@ class Live:
         self._left = duration(max(0.0, left))
         if self._live and point.slicing:
             names = [point.key(side, 1).point for side in "AB"]
-            sides = [[c for c in progress.cells if c.key.point == own] for own in names]
+            sides = [[c for c in progress.cells if c.key.point == one] for one in names]
             looks, settings = progress.looks.pairs, self._settings
             for test in pair(match_cells(*sides), pair_looks=looks, metrics=settings.metrics).tests:
                 if e := running(test, settings):
-                    said = wording.estimate(e.ratio, e.low, e.high)
-                    self._said[name, test.metric] = said
+                    estimate = wording.estimate(e.ratio, e.low, e.high)
+                    self._estimates[name, test.metric] = estimate
         self._refresh()
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
@@ -80,12 +80,12 @@ class Live:
             key = names[judgement.subject]
             if key.point not in self._open:
                 continue
-            said = wording.estimate(judgement.ratio, judgement.low, judgement.high)
-            self._said[key.point, judgement.metric] = said
+            estimate = wording.estimate(judgement.ratio, judgement.low, judgement.high)
+            self._estimates[key.point, judgement.metric] = estimate
             if key.point not in still:
                 self._verdicts[key.point, judgement.metric] = judgement.verdict
                 if not self._live:
-                    self.say(f"{title(key)}, {judgement.metric}: {judgement.verdict} {said}")
+                    self.say(f"{title(key)}, {judgement.metric}: {judgement.verdict} {estimate}")
         self._open &= still
         self._left = duration(max(0.0, left))
         if not self._live:
@@ -107,7 +107,9 @@ class Live:
             if name in self._pairs:
                 cells = (
                     " ".join(
-                        filter(None, [self._said.get((name, m)), self._verdicts.get((name, m))])
+                        filter(
+                            None, [self._estimates.get((name, m)), self._verdicts.get((name, m))]
+                        )
                     )
                     for m in self._metrics
                 )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from math import exp
 
 from fscale.ab.loop import Progress
-from fscale.ab.point import SIDES, Point
+from fscale.ab.point import SIDES, PairedPoint
 from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import JUDGED
 from fscale.analysis.compare.sliced import ratios_of
@@ -18,7 +18,7 @@ from fscale.runner.progress import duration
 from fscale.vm.steps import Steps
 
 
-class LineProgress:
+class ProgressLines:
     """See fscale.ab.loop.Watcher."""
 
     def __init__(self, steps: Steps, metrics: Collection[str] = METRICS) -> None:
@@ -27,7 +27,7 @@ class LineProgress:
         self._began = time.monotonic()
         self._rounds = 0
 
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[PairedPoint], left: float) -> None:
         """Print the changes seen in a round, before anything is judged."""
         for point in batch:
             cells: dict[str, list[Cell]] = defaultdict(list)
@@ -42,7 +42,7 @@ class LineProgress:
         if self._rounds == 1 and batch:
             self._tell_shortage(progress, batch[0], left)
 
-    def _tell_shortage(self, progress: Progress, point: Point, left: float) -> None:
+    def _tell_shortage(self, progress: Progress, point: PairedPoint, left: float) -> None:
         looks = progress.looks.pairs if point.slicing else progress.looks.whole
         took = time.monotonic() - self._began
         if looks and took * looks[0] / point.step > took + left:
@@ -77,6 +77,6 @@ def _changes(sides: Sequence[Sequence[Cell]], metrics: Collection[str]) -> str:
     for metric, value in VALUES.items():
         values = [[v for c in side if c.status == "ok" and (v := value(c))] for side in sides]
         if metric in metrics and all(values):
-            means = [sum(own) / len(own) for own in values]
+            means = [sum(side) / len(side) for side in values]
             shown.append(f"{metric} {change(means[1] / means[0])}")
     return ", ".join(shown)

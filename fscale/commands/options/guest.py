@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from fscale.model.bundle import bundle
-from fscale.model.helptext import GUESTS
+from fscale.model.helptext import GUESTS, MEASURED
 from fscale.model.limits import MOST_SECONDS
+from fscale.vm.console import kind_of
+from fscale.vm.guest import GuestError, GuestOutcome
+from fscale.vm.request import GuestRequest
 
 KernelOption = Annotated[
     str,
@@ -38,8 +42,6 @@ ModuleOption = Annotated[
         rich_help_panel=GUESTS,
     ),
 ]
-
-
 AppendOption = Annotated[
     str,
     typer.Option(
@@ -56,13 +58,23 @@ MemoryOption = Annotated[
         rich_help_panel=GUESTS,
     ),
 ]
+FilesystemOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--filesystem",
+        metavar="FILE.toml",
+        help="TOML file that describes a file system of your own, for guests. --fs and sides name "
+        "it without .toml. Repeatable.",
+        rich_help_panel=MEASURED,
+    ),
+]
 
 
 @dataclass(frozen=True)
-class GuestOptions:
+class GuestOptions(GuestRequest):
     """The kernel and the guest to boot. Each field is an option of the same name."""
 
-    kernel: KernelOption = "bookworm"
+    kernel: KernelOption = GuestRequest.kernel
     modules: Annotated[
         Path | None,
         typer.Option(
@@ -71,9 +83,9 @@ class GuestOptions:
             "INSTALL_MOD_PATH=DIR` fills it.",
             rich_help_panel=GUESTS,
         ),
-    ] = None
-    kernel_tree: KernelTreeOption = None
-    module: ModuleOption = None
+    ] = GuestRequest.modules
+    kernel_tree: KernelTreeOption = GuestRequest.kernel_tree
+    module: ModuleOption = GuestRequest.module
     smp: Annotated[
         int,
         typer.Option(
@@ -83,8 +95,8 @@ class GuestOptions:
             help="Number of virtual CPUs.",
             rich_help_panel=GUESTS,
         ),
-    ] = 4
-    memory: MemoryOption = "4G"
+    ] = GuestRequest.smp
+    memory: MemoryOption = GuestRequest.memory
     accel: Annotated[
         str,
         typer.Option(
@@ -93,7 +105,7 @@ class GuestOptions:
             "emulation.",
             rich_help_panel=GUESTS,
         ),
-    ] = "auto"
+    ] = GuestRequest.accel
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -102,8 +114,8 @@ class GuestOptions:
             "operation is repeatable. The virtual CPUs take turns, so nothing scales.",
             rich_help_panel=GUESTS,
         ),
-    ] = False
-    append: AppendOption = ""
+    ] = GuestRequest.deterministic
+    append: AppendOption = GuestRequest.append
     timeout: Annotated[
         float,
         typer.Option(
@@ -113,15 +125,37 @@ class GuestOptions:
             help="Stop the guest after this many seconds.",
             rich_help_panel=GUESTS,
         ),
-    ] = 3600
+    ] = GuestRequest.timeout
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
             help="Print the QEMU command and exit; whatever the guest needs is still prepared.",
         ),
-    ] = False
+    ] = GuestRequest.dry_run
 
 
 guest_options = functools.partial(bundle, "guest", GuestOptions)
 """Give a command the options of a guest, as its parameter `guest`: see `bundle`."""
+
+
+def finish(outcome: GuestOutcome | None) -> None:
+    """Report how the guest ended, and exit with the matching exit code."""
+    if outcome is None:
+        return
+    console = Console(stderr=True)
+    if outcome.end != "finished":
+        raise GuestError(outcome)
+    console.print(
+        f"guest finished after {outcome.seconds:.0f} s (boot: {outcome.boot_seconds or 0:.1f} s)",
+        highlight=False,
+    )
+    if outcome.summary:
+        console.print(
+            f"the guest's kernel printed {kind_of(outcome.summary)}: {outcome.summary}\n"
+            f"console log: {outcome.console}",
+            markup=False,
+            highlight=False,
+        )
+    if outcome.returncode:
+        raise typer.Exit(outcome.returncode)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `fscale run` is to measure, and where."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.on import NodesOption
+from fscale.commands.options.shared import RunSeedOption
+from fscale.model.catalogue import split_names
+from fscale.model.helptext import MEASURED, REPEATED
+from fscale.model.limits import MOST_REPETITIONS
+from fscale.model.variant import MOST_PARTITIONS
+from fscale.runner.request import Request
+
+
+@dataclass(frozen=True)
+class RunOptions(MeasureOptions):
+    """What `fscale run` is to measure, and where. Each field is an option of the same name."""
+
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_REPETITIONS,
+            metavar="N",
+            help="Repetitions per point, each on a fresh file system. Default: the suite's.",
+            rich_help_panel=REPEATED,
+        ),
+    ] = None
+    seed: RunSeedOption = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Profilers, separated by commas, or all: locks, cpu, offcpu, counts, hardware, "
+            "c2c, lockstat, perf-lock. Each runs in repetitions of its own.",
+            rich_help_panel=MEASURED,
+        ),
+    ] = None
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_PARTITIONS,
+            metavar="N",
+            help="Measure each file system on a disk also on N partitions of the medium (exim, "
+            "rocksdb); the same as --fs ext4,ext4:N.",
+            rich_help_panel=MEASURED,
+        ),
+    ] = None
+    on: NodesOption = None
+
+    @property
+    def named_keys(self) -> dict[str, Any]:
+        """See MeasureOptions."""
+        profiles = None if self.profile is None else split_names(self.profile)
+        return super().named_keys | {"repetitions": self.repetitions, "profiles": profiles}
+
+    def request(self, suite: Path, output: Path) -> Request:
+        """See MeasureOptions."""
+        request = super().request(suite, output)
+        return replace(request, seed=self.seed, partitions=self.partitions)
