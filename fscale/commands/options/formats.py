@@ -18,7 +18,7 @@ from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 
 class Format(StrEnum):
-    """The formats, with the names of `fscale.analysis.formats.FORMATS`."""
+    """The formats, with the names of `fscale.analysis.formats.run.FORMATS`."""
 
     CSV = "csv"
     JSON = "json"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fscale.analysis import formats, reader
+from fscale.analysis import reader
+from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.analysis.report.tables import WARNINGS
@@ -68,7 +69,7 @@ def test_the_commit_interval_in_effect_comes_first(tmp_path: Path) -> None:
     warned(tmp_path / "short", [short], EXT4)
     loaded = reader.load(tmp_path / "short")
     assert without_commit(loaded.run, loaded.cells) == {"ext4": 1}
-    rows = csv.DictReader(io.StringIO(formats.FORMATS["csv"](loaded)))
+    rows = csv.DictReader(io.StringIO(FORMATS["csv"](loaded)))
     assert [row["commit_seconds"] for row in rows] == ["1.0"]
 
 
@@ -105,7 +106,7 @@ def test_a_profiled_cell_is_not_counted(tmp_path: Path) -> None:
 def test_exports_say_how_long_windows_were(tmp_path: Path) -> None:
     failed = cell(key(2), 1).model_copy(update={"status": "error", "bench": None})
     warned(tmp_path, [cut([0.1, 0.3]), failed])
-    text = formats.FORMATS["csv"](reader.load(tmp_path))
+    text = FORMATS["csv"](reader.load(tmp_path))
     rows = {row["status"]: row for row in csv.DictReader(io.StringIO(text))}
     assert rows["ok"]["longest_window_seconds"] == "0.3"
     assert rows["ok"]["commit_seconds"] == "5.0"
