@@ -10,10 +10,10 @@ from fscale.ab.plan import Plan
 from fscale.ab.progress_table import ProgressTable
 from fscale.ab.slices import preview_pair
 from fscale.model import crew, paths
-from fscale.model.errors import Interrupted
-from fscale.model.runs import now
+from fscale.model.runs import RESTORED, recorded
 from fscale.model.terminal import terminal
-from fscale.runner.session import Session, Stopped, machine_held, new_tag
+from fscale.runner.run import warnings_kept
+from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import DryExecutor, Executor
 
@@ -69,9 +69,12 @@ def execute(
             say(text)
         plan.save()
         session = Session(plan.setups["A"], plan.store, state, executor(new_tag()), signals)
-        run.state = "failed"
-        try:
-            with session.opened(), ProgressTable(plan.points, plan.settings) as table:
+        with recorded(run, plan.store, RESTORED):
+            with (
+                warnings_kept(run, session, say),
+                session.opened(),
+                ProgressTable(plan.points, plan.settings) as table,
+            ):
                 for side, setup in plan.setups.items():
                     session.setup = setup
                     session.refuse_without_effect([plan.points[0].key(side, 1)])
@@ -79,20 +82,6 @@ def execute(
                 progress = measure(LocalSource(plan, session), plan.aim, seconds, table)
             plan.save(progress.looks)
             run.planned_cells = len(progress.cells)
-            run.state = "complete"
-        except Interrupted as error:
-            run.state = "interrupted"
-            raise Interrupted(
-                f"{error}; the machine's state is restored, and the same command resumes the run"
-            ) from None
-        except Stopped:
-            raise
-        finally:
-            for warning in session.cpus.warnings:
-                say(f"warning: {warning}")
-            run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
-            run.finished = now()
-            plan.store.save_run(run)
     for reason in progress.not_sliced.values():
         say(f"measured in whole repetitions because the first pair in slices failed: {reason}")
     for reason in progress.given_up.values():

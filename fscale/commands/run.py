@@ -2,8 +2,7 @@
 """`fscale run`: measures a suite on this machine."""
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,24 +15,21 @@ from fscale.commands.options.on import nodes_of, print_place
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
-from fscale.farm.engine import NodeEngine
-from fscale.model import crew, paths
+from fscale.model import paths
 from fscale.model.bundle import bundle
-from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
-from fscale.model.results import Cell, CellKey, Run
-from fscale.model.runs import now
+from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.model.terminal import say, terminal
-from fscale.runner import estimate
 from fscale.runner.dry import print_line
-from fscale.runner.prepare import Prepared, prepare
-from fscale.runner.progress import Reporter, summary, tally
-from fscale.runner.session import Session, machine_held, new_tag
+from fscale.runner.prepare import prepare
+from fscale.runner.progress import summary, tally
+from fscale.runner.run import execute, execute_on, preview
+from fscale.runner.session import machine_held
 from fscale.runner.signals import Signals
-from fscale.runner.tasks import MIXED, Planned, measure, plan, warn_of_hosts
+from fscale.runner.tasks import plan
 from fscale.runner.turn_server import Line, offer_cell
-from fscale.system.executor import DryExecutor, Executor
 from fscale.system.outputs import TERMINAL
 
 _EPILOG = """
@@ -86,7 +82,7 @@ def _run(
         prepared = prepare(request)
         _say_shortage(prepared.cells)
         print_place(asked.on, "each cell")
-        _print_plan(prepared)
+        preview(prepared, print_line)
         return
     outputs = written.files
     signals = Signals()
@@ -96,7 +92,7 @@ def _run(
             planned = plan(request, asked.wait, engine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):
-                _measure_on(engine, planned)
+                execute_on(engine, planned)
         _finish(planned.store, planned.cells, aside)
         return
     with signals.installed(), machine_held(paths.state_dir(), _say, asked.wait):
@@ -105,12 +101,12 @@ def _run(
         with _written(prepared.store.directory, outputs):
             if turns:
                 with contextlib.closing(Line(turns)) as line:
-                    _measure(
+                    execute(
                         prepared, signals, lambda s, key: offer_cell(s, key, line, turn_seconds)
                     )
                     line.done()
             else:
-                _measure(prepared, signals, Session.cell)
+                execute(prepared, signals)
     _finish(prepared.store, prepared.cells, aside)
 
 
@@ -130,114 +126,10 @@ def _say(text: str) -> None:
     say(text, error=True)
 
 
-def _todo(prepared: Prepared) -> list[CellKey]:
-    return [key for key in prepared.cells if not prepared.store.finished(key)]
-
-
-def _estimate(prepared: Prepared) -> str:
-    missing = prepared.setup.missing
-    there = [k for k in _todo(prepared) if not {k.filesystem, k.medium, k.workload} & set(missing)]
-    return estimate.format_estimate(there, prepared.setup.settings.warmup)
-
-
 def _say_shortage(cells: Sequence[CellKey]) -> None:
     """Print before the first cell that the run has too few repetitions to be compared."""
     if lacking := shortage([k for k in cells if not k.control], Settings()):
         _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
-
-
-def _print_plan(prepared: Prepared) -> None:
-    print_line(f"# {_estimate(prepared)}")
-    for text in crew.sentences(prepared.run):
-        print_line(f"# {text}")
-    session = Session(
-        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(print_line), Signals()
-    )
-    with session.opened():
-        for number, key in enumerate(prepared.cells, 1):
-            done = " (already finished)" if prepared.store.finished(key) else ""
-            print_line(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
-            if not done:
-                session.cell(key)
-        print_line("# restore the machine's state")
-
-
-@contextlib.contextmanager
-def _running(
-    run: Run, store: Store, total: int, todo: int, *, resumed: bool, about: str
-) -> Iterator[Reporter]:
-    """Keep run.json up to date while the cells of a run are measured, and show its progress.
-
-    Raises:
-        Interrupted: the user stopped it; the text says how to resume the run.
-    """
-    reporter = Reporter(total, total - todo)
-    if resumed:
-        reporter.say(f"resuming: {total - todo} cells are already finished")
-    for text in [*(f"warning: {one}" for one in run.warnings), *crew.sentences(run), about]:
-        reporter.say(text)
-    store.save_run(run)
-    run.state = "failed"  # unless replaced below
-    try:
-        yield reporter
-        run.state = "complete"
-    except Interrupted as error:
-        run.state = "interrupted"
-        raise Interrupted(
-            f"{error}; the machine's state is restored and finished cells are kept in "
-            f"{store.directory}; the same command resumes the run"
-        ) from None
-    finally:
-        run.finished = now()
-        store.save_run(run)
-
-
-def _measure(
-    prepared: Prepared, signals: Signals, cell: Callable[[Session, CellKey], Cell | None]
-) -> None:
-    store, run = prepared.store, prepared.run
-    todo = _todo(prepared)
-    session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
-    with _running(
-        *(run, store, len(prepared.cells), len(todo)),
-        resumed=prepared.resumed,
-        about=_estimate(prepared),
-    ) as reporter:
-        try:
-            with session.opened(), reporter:
-                session.refuse_without_effect(todo)
-                refused: list[CellKey] = []
-                for key in itertools.chain(todo, refused):
-                    reporter.begins(key)
-                    measured = cell(session, key)
-                    if measured and session.refused and key not in refused:
-                        refused.append(key)
-                        reporter.say(
-                            f"{key.id}: {measured.reason}; this cell is retried at the end"
-                        )
-                    elif measured:
-                        reporter.ends(measured)
-        finally:
-            for warning in session.cpus.warnings:
-                reporter.say(f"warning: {warning}")
-            run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
-
-
-def _measure_on(engine: NodeEngine, planned: Planned) -> None:
-    run, todo = planned.run, planned.todo
-    with _running(
-        *(run, planned.store, len(planned.cells), len(todo)),
-        resumed=planned.resumed,
-        about=f"{len(todo)} cells to measure, {engine.slots} at the same time",
-    ) as reporter:
-        try:
-            with reporter:
-                measure(planned, engine, reporter.ends)
-        finally:
-            run.warnings = [w for w in run.warnings if not w.startswith(MIXED)]
-            for warning in warn_of_hosts(planned.store):
-                reporter.say(f"warning: {warning}")
-                run.warnings.append(warning)
 
 
 def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes the record of run.json: for a new run, a resumed run, or a comparison of two sides."""
+"""Makes run.json: for a new run, a resumed run, or a comparison of two sides; keeps its state."""
 
+import contextlib
 import hashlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from fscale import __version__
-from fscale.model.errors import FscaleError
+from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.facts import list_changes
 from fscale.model.results import Machine, Run, all_boots
 from fscale.model.revision import revision
+from fscale.model.store import Store
 
 State = Literal["complete", "interrupted"]
 """the state of a run that has ended"""
 SKIPPED = " is skipped: "
 """Part of a warning about what the machine lacks. Resuming a run drops such warnings, because the
 machine may have it by then."""
-
+RESTORED = "the machine's state is restored and "
 
 BUILD, BUILD_ID = "kernel build", "kernel build id"
 """keys among the versions of a comparison whose side B has another kernel"""
@@ -92,6 +94,31 @@ def resume(old: Run, run: Run, output: Path) -> None:
     run.machine.boots = all_boots([old.machine, run.machine])
     kept = [warning for warning in old.warnings if SKIPPED not in warning]
     run.warnings = list(dict.fromkeys(kept + run.warnings))
+
+
+@contextlib.contextmanager
+def recorded(run: Run, store: Store, restored: str = "") -> Iterator[None]:
+    """Keep the state of a run in run.json while the `with` block measures its cells.
+
+    `restored`: what is to be said besides the finished cells if the user stops the run.
+
+    Raises:
+        Interrupted: the user stopped it; the text says how to resume the run.
+    """
+    store.save_run(run)
+    run.state = "failed"  # unless replaced below
+    try:
+        yield
+        run.state = "complete"
+    except Interrupted as error:
+        run.state = "interrupted"
+        raise Interrupted(
+            f"{error}; {restored}finished cells are kept in {store.directory}; the same command "
+            "resumes the run"
+        ) from None
+    finally:
+        run.finished = now()
+        store.save_run(run)
 
 
 def merge_sides(

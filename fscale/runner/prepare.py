@@ -37,6 +37,11 @@ class Prepared:
     store: Store
     resumed: bool
 
+    @property
+    def todo(self) -> list[CellKey]:
+        """The cells that are not finished."""
+        return [key for key in self.cells if not self.store.finished(key)]
+
 
 def _versions(
     machine: Machine, filesystems: Mapping[str, FileSystem | None], binary: Path

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.farm.engine import Engine
-from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.model.runs import now
+from fscale.model.runs import now, recorded
 from fscale.runner.dry import print_line
 from fscale.runner.progress import Reporter, duration
 from fscale.sim import cells, emulator
@@ -91,23 +91,11 @@ def run(prepared: PreparedSweep, jobs: int, engine: Engine | None = None) -> lis
         reporter.say(f"resuming: {len(done)} cells are finished")
     for warning in about.warnings:
         reporter.say(f"note: {warning}")
-    store.save_run(about)
-    about.state = "failed"  # unless it ends in one of the ways below
-    try:
-        with reporter:
-            if engine is None:
-                boot_here(prepared, first_cpus(jobs), reporter)
-            else:
-                boot_elsewhere(prepared, engine, reporter.ends, reporter.say)
-        about.state = "complete"
-    except Interrupted as error:
-        about.state = "interrupted"
-        raise Interrupted(
-            f"{error}; finished cells are in {store.directory}; the same command resumes from there"
-        ) from None
-    finally:
-        about.finished = now()
-        store.save_run(about)
+    with recorded(about, store), reporter:
+        if engine is None:
+            boot_here(prepared, first_cpus(jobs), reporter)
+        else:
+            boot_elsewhere(prepared, engine, reporter.ends, reporter.say)
     return [cell for key in prepared.cells if (cell := store.load_cell(key))]
 
 

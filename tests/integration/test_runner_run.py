@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 
-from fscale.commands import run as run_command
 from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
@@ -26,6 +25,7 @@ from fscale.runner.machine import host, settings
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.profilers.context import Context
 from fscale.runner.request import Request
+from fscale.runner.run import execute
 from fscale.runner.session import Session, Stopped, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system import processes
@@ -132,10 +132,9 @@ class Refusing(Executor):
 def test_cells_of_a_point_have_one_control(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
 ) -> None:
-    monkeypatch.setattr(run_command, "Executor", Refusing)
     monkeypatch.setattr(host, "PATIENCE", 0.2)
     monkeypatch.setattr(host, "PATIENCE_AFTERWARDS", 0.05)
-    monkeypatch.setattr(run_command.paths, "state_dir", lambda: STATE)
+    monkeypatch.setattr(paths, "state_dir", lambda: STATE)
     # Once for the try at the beginning, once for a cell.
     Refusing.good, Refusing.refusals = 2, refusals
     request = Request(
@@ -145,7 +144,7 @@ def test_cells_of_a_point_have_one_control(
     )
     with machine_held(STATE, print):
         made = prepare(request)
-        run_command._measure(made, Signals(), Session.cell)
+        execute(made, Signals(), executor=Refusing)
     found = cells(tmp_path)
     assert {cell.cpu_control for cell in found} == {"hotplug"}
     # A CPU that is off line stays so for the cells of one core that come next, in random order.
@@ -157,7 +156,7 @@ def test_cells_of_a_point_have_one_control(
     # What is missing is measured later, in the same way.
     Refusing.refusals = 0
     with machine_held(STATE, print):
-        run_command._measure(prepare(request), Signals(), Session.cell)
+        execute(prepare(request), Signals(), executor=Refusing)
     found = cells(tmp_path)
     assert {(cell.status, cell.cpu_control) for cell in found} == {("ok", "hotplug")}
 

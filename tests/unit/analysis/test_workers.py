@@ -27,7 +27,6 @@ from fscale.apps.adapter import loads
 from fscale.apps.base import Site
 from fscale.apps.registry import custom_load
 from fscale.cli import app
-from fscale.commands import run as run_command
 from fscale.commands.options.formats import Format
 from fscale.commands.options.measure import MeasureOptions
 from fscale.model import corecounts, crew
@@ -42,6 +41,7 @@ from fscale.runner.machine import host
 from fscale.runner.plan import make
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request, parse_cores
+from fscale.runner.run import preview
 from tests.support.runner import fake_bench
 from tests.support.runner import suite as suite_file
 from tests.support.synthetic import cell, cpus_of, descriptor, grid, key, machine, write_run
@@ -239,13 +239,10 @@ def test_a_machine_without_groups_says_that_spread_has_no_effect(
 
 
 @pytest.mark.usefixtures("eight")
-def test_a_plan_shows_workers_placement_and_free_cpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_shows_workers_placement_and_free_cpus(tmp_path: Path) -> None:
     lines: list[str] = []
-    monkeypatch.setattr(run_command, "print_line", lines.append)
     given = {"workers_per_cpu": 2, "placement": "spread", "keep_free": 2}
-    run_command._print_plan(prepared(tmp_path, cores=[2], **given))
+    preview(prepared(tmp_path, cores=[2], **given), lines.append)
     head = " ".join(line for line in lines if line.startswith("# ") and "cell 1" not in line)
     assert "2 workers share each CPU" in head
     assert "CPUs 3,7 stay online" in head

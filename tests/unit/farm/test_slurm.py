@@ -320,8 +320,8 @@ def test_an_engine_of_the_other_kind_is_wrong_usage(command: str, on: str, tmp_p
 def test_a_dry_run_says_where_cells_would_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("prepare", "_say_shortage", "_print_plan"):
-        monkeypatch.setattr(f"fscale.commands.run.{name}", lambda _: SimpleNamespace(cells=[]))
+    for name in ("prepare", "_say_shortage", "preview"):
+        monkeypatch.setattr(f"fscale.commands.run.{name}", lambda *_: SimpleNamespace(cells=[]))
     argv = ["run", "smoke", "--dry-run", "--output", str(tmp_path / "out"), "--on", "slurm:all"]
     result = CliRunner().invoke(app, argv)
     assert (result.exit_code, "slurm:all" in result.output) == (0, True)
