@@ -28,7 +28,7 @@ from fscale.apps.base import Site
 from fscale.apps.registry import custom_load
 from fscale.cli import app
 from fscale.commands.options.formats import Format
-from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.measure import PairedOptions
 from fscale.model import corecounts, crew
 from fscale.model.config import Suite
 from fscale.model.errors import Exit, FscaleError
@@ -404,7 +404,7 @@ def test_the_simulator_has_no_shares(tmp_path: Path, command: str) -> None:
 def test_a_guest_has_the_cpus_of_its_core_counts(
     cores: str, keys: list[str] | None, smp: int
 ) -> None:
-    assert MeasureOptions(cores=cores, suite_keys=keys).guest.smp == smp
+    assert PairedOptions(cores=cores, suite_keys=keys).guest_cpus == smp
 
 
 def test_a_suite_may_give_a_share_of_the_cpus_to_keep() -> None:
