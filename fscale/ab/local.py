@@ -12,7 +12,8 @@ from fscale.ab.record import Looks
 from fscale.ab.slices import measure_pair
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
-from fscale.runner.session import Session, Setup
+from fscale.runner.session import Session
+from fscale.runner.setup import Setup
 
 PAIRS_TO_FAIL = 2
 

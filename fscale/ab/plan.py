@@ -24,7 +24,7 @@ from fscale.model.variant import Variant
 from fscale.runner.machine import host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
-from fscale.runner.session import Setup
+from fscale.runner.setup import Setup
 
 MOST_REPETITIONS = 400
 

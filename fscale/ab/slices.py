@@ -25,7 +25,8 @@ from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns, in_turns, turn_settings
 from fscale.runner.machine.kernelsettings import of_machine
-from fscale.runner.session import Session, Setup, copy_outcome, new_cell
+from fscale.runner.session import Session, copy_outcome, new_cell
+from fscale.runner.setup import Setup
 
 SLOTS = ("-1", "-2")  # suffixes of two file systems that are mounted at the same time
 DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it

@@ -21,7 +21,7 @@ from fscale.runner.cell.measure import Limits
 from fscale.runner.machine import confinement, host, kernelsettings
 from fscale.runner.profilers import parse_names
 from fscale.runner.request import Request, read_suite
-from fscale.runner.session import Setup
+from fscale.runner.setup import Setup
 from fscale.runner.storage import blockqueue, disk, filesystem
 from fscale.runner.storage.disk import CheckedDevice
 from fscale.system.executor import CommandFailed, Executor

@@ -5,66 +5,36 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from fscale.model import seen
-from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError, Interrupted
-from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.load import Outcome, Target
 from fscale.model.paths import TRACEFS
-from fscale.model.results import Cell, CellKey, Control, Machine, Mounted
+from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now
 from fscale.model.store import Store
 from fscale.runner import guard
-from fscale.runner.cell.measure import Limits, measure, seed_of
-from fscale.runner.machine import host, kernelsettings
+from fscale.runner.cell.measure import measure, seed_of
+from fscale.runner.machine import host
 from fscale.runner.machine.journal import Journal, exclusive, recover
-from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions, Processes, TempDir
-from fscale.runner.profilers.context import Context, Profiler
+from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Processes, TempDir
+from fscale.runner.profilers.context import Context
+from fscale.runner.setup import Setup
 from fscale.runner.signals import Signals
-from fscale.runner.storage import filesystem, geometry, medium, mounted
-from fscale.runner.storage.disk import CheckedDevice, Disk
+from fscale.runner.storage import filesystem, geometry, mounted
+from fscale.runner.storage.media import Media
+from fscale.runner.storage.medium import Ready
+from fscale.runner.storage.volumes import Volumes
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor
-
-FILL = 0.6  # share of a medium that a load may fill, because a nearly full file system is slow
-FILL_DIRECTORY = 0.25  # share of an existing directory's free space that a load may fill
-
 
 SEVERAL = ("loop", "dir")  # media of which several instances can be made
 
 
 class Stopped(FscaleError):  # noqa: N818 - it says what happened
     """The machine could not be restored after a cell, so the run cannot continue."""
-
-
-@dataclass
-class Setup:
-    """What all cells of a run share."""
-
-    machine: Machine
-    filesystems: Mapping[str, FileSystem | None]  # None: the file system of the directory
-    media: Mapping[str, Medium]
-    loads: Mapping[str, Load]
-    settings: Settings
-    limits: Limits
-    seed: int
-    devices: Mapping[str, CheckedDevice] = field(
-        default_factory=dict
-    )  # medium -> block device of the user
-    beside: Mapping[str, Sequence[CheckedDevice]] = field(
-        default_factory=dict
-    )  # file system -> devices
-    existing: Mounted | None = None  # the mount below the directory, if that is the medium
-    missing: Mapping[str, str] = field(
-        default_factory=dict
-    )  # file system, medium or workload -> why it is missing
-    profilers: Mapping[str, Profiler] = field(default_factory=dict)
-    fewest: int = 1
-    """cores of the cell with the fewest cores"""
-    control: Control | None = None
-    """how the existing cells of a resumed run were restricted to their CPUs"""
 
 
 class Session:
@@ -80,12 +50,11 @@ class Session:
         self.tag = do.tag or "dry"
         self.journal = Journal(state / "journal", do, signals.deferred)
         self.cpus = host.Cpus(setup.machine, self.journal, setup.control)
+        self.media = Media(self.journal, self.cpus, state, self.tag)
         self.refused = False
         """whether the last cell failed only because the kernel refused CPU hotplug"""
-        self._ready: dict[str, medium.Ready] = {}
         self._own_cgroup = host.own_cgroup()
         self._drops_caches = powers.no_drop_caches() is None
-        self._beside: dict[str, Disk] = {}
         self.described: Mapping[str, str] = {}
         """the full description of the file system that was formatted last"""
 
@@ -106,11 +75,7 @@ class Session:
             self.cpus.settle(self.setup.fewest)
             yield
         finally:
-            for ready in self._ready.values():
-                if ready.disk:
-                    ready.disk.close()
-            for disk in self._beside.values():
-                disk.close()
+            self.media.close()
             if failures := self.journal.undo_all():
                 raise Stopped(
                     f"could not restore the machine's state: {'; '.join(failures)}. Remove the "
@@ -251,18 +216,14 @@ class Session:
         if name == "none" or self.setup.media[name].kind in SEVERAL:
             yield
             return
-        whole = self._medium(name, "")
-        self.cpus.all()  # before the device is lent: this takes a while
-        with contextlib.ExitStack() as stack:
-            if whole.disk:
-                stack.enter_context(whole.disk.released())
-            cut = Partitions(device=whole.device or name, count=len(slots), size=whole.size)
-            stack.enter_context(self.journal.change(cut))
-            for number, slot in enumerate(slots, 1):
-                part = medium.Ready(cut.each, cut.node(number), part_of=whole.disk)
-                self._ready[name + slot] = part
-                stack.callback(self._ready.pop, name + slot)
+        self._provide(name)
+        with self.media.split(name, slots):
             yield
+
+    def _provide(self, name: str, slot: str = "") -> Ready:
+        described, checked = self.setup.media[name], self.setup.devices.get(name)
+        memory = self.setup.machine.usable_memory
+        return self.media.provide(name + slot, described, memory, checked)
 
     @contextlib.contextmanager
     def placed(self, cell: Cell, slot: str = "") -> Iterator[tuple[Target, str | None]]:
@@ -281,23 +242,27 @@ class Session:
     def _in_filesystem(self, cell: Cell, slot: str) -> Iterator[tuple[Target, str | None]]:
         key = cell.key
         with contextlib.ExitStack() as stack:
-            ready = self._medium(key.medium, slot) if key.medium != "none" else None
+            ready = self._provide(key.medium, slot) if key.medium != "none" else None
             fs = self.setup.filesystems[key.filesystem]
-            beside = self._lent_beside(key.filesystem, stack)
+            nodes: list[str | None] = []
             if fs:
-                values = kernelsettings.of_machine(fs)
-                stack.enter_context(kernelsettings.applied(fs.title, values, self.journal))
-            try:
-                nodes = self._formatted(fs, ready, stack) if fs else []
-            finally:  # even a failed mkfs may have written
-                for disk in beside:
-                    disk.formatted()
-            if fs and nodes and nodes[0]:
-                self.described = geometry.read(fs, nodes[0], self.do)
-                cell.geometry = geometry.requested_values(fs, self.described)
+                memory = self.setup.machine.usable_memory
+                volumes = Volumes(fs, ready, memory, self.journal)
+                beside = self.media.disks(self.setup.beside.get(key.filesystem, ()))
+                nodes = stack.enter_context(volumes.formatted(self.cpus, beside))
+                if nodes[0]:
+                    self.described = geometry.read(fs, nodes[0], self.do)
+                    cell.geometry = geometry.requested_values(fs, self.described)
             cell.cpu_control = self.cpus.control
             cell.cpus = self.cpus.select(key.cores)
-            directory, size = self._mounted(fs, ready, nodes, stack, slot)
+            if fs:
+                mounts = volumes.mounted(nodes, self.state / f"mnt{slot}")
+                directory, space = stack.enter_context(mounts), volumes.space
+            else:
+                assert ready is not None
+                assert ready.directory is not None
+                directory, space = ready.directory / f"cell{slot}", ready.space
+                stack.enter_context(self.journal.change(TempDir(path=directory)))
             self.do.mkdir(directory)
             if not self.do.dry:
                 parts = fs is not None and fs.partitions > 1
@@ -312,7 +277,7 @@ class Session:
                 directory=directory,
                 cpus=cell.cpus,
                 seed=seed_of(key, self.setup.seed),
-                space=size,
+                space=space,
                 scratch=scratch,
                 cgroup=group,
                 counters=tuple(path for path in counters if Path(path).exists()),
@@ -374,124 +339,6 @@ class Session:
         if cell.status == "ok" and (said := mounted.changed(cell.mount, mounted.read(directory))):
             cell.status = "invalid"
             cell.reason = f"the mount changed while the cell was measured ({said})"
-
-    def _lent_beside(self, filesystem: str, stack: contextlib.ExitStack) -> list[Disk]:
-        """Take the checked devices that a file system uses besides its medium."""
-        disks = []
-        for checked in self.setup.beside.get(filesystem, ()) if not self.do.dry else ():
-            number = checked.identity.number
-            if number not in self._beside:
-                self._beside[number] = Disk(checked)
-            stack.enter_context(self._beside[number].released())
-            disks.append(self._beside[number])
-        return disks
-
-    def _formatted(
-        self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack
-    ) -> list[str | None]:
-        """Make fresh file systems and return their devices; None stands for one in memory.
-
-        If mkfs sizes by online CPUs, all CPUs are online while it runs. So the file system is the
-        same at all core counts, and the same that users of the whole machine get.
-        """
-        device = ready.device if ready else None
-        disk = ready.disk if ready else None
-        whole = ready.part_of if ready else None
-        nodes: list[str | None] = [device] * fs.partitions
-        if device and fs.sized_by_cpus:
-            self.cpus.all()  # before the device is lent: this takes a while
-        if disk:
-            stack.enter_context(disk.released())
-        if device and fs.partitions > 1:
-            cut = self._cut(fs, ready)
-            stack.enter_context(self.journal.change(cut))
-            nodes = [cut.node(number + 1) for number in range(fs.partitions)]
-        for node in nodes:
-            if node:
-                if disk and node != device:
-                    disk.confirm_partition(Path(node))
-                if whole:
-                    whole.confirm_partition(Path(node))
-                self._format(fs, node, disk or whole)
-        return nodes
-
-    def _mounted(
-        self,
-        fs: FileSystem | None,
-        ready: medium.Ready | None,
-        nodes: list[str | None],
-        stack: contextlib.ExitStack,
-        slot: str,
-    ) -> tuple[Path, int]:
-        """Mount the file systems; return the directory to work in and the bytes it may fill.
-
-        Several file systems are mounted at subdirectories 0, 1, ..., each with an empty directory
-        `work`; file systems in memory share the size.
-        """
-        if ready and ready.directory:
-            directory = ready.directory / f"cell{slot}"
-            stack.enter_context(self.journal.change(TempDir(path=directory)))
-            return directory, int(ready.size * FILL_DIRECTORY)
-        assert fs is not None
-        size = self._size(fs, ready)
-        target = self.state / f"mnt{slot}"
-        if len(nodes) == 1:
-            self._mount(fs, nodes[0], target, size, stack)
-            return target / "work", int(size * FILL)
-        stack.enter_context(self.journal.change(TempDir(path=target)))
-        for number, node in enumerate(nodes):
-            self._mount(fs, node, target / str(number), self._cut(fs, ready).each, stack)
-            self.do.mkdir(target / str(number) / "work")
-        return target, int(size * FILL)
-
-    def _mount(
-        self,
-        fs: FileSystem,
-        node: str | None,
-        target: Path,
-        size: int,
-        stack: contextlib.ExitStack,
-    ) -> None:
-        stack.enter_context(filesystem.checked(fs, node, self.do))
-        made = filesystem.mount(fs, node, target, size)
-        if node and not self.do.dry:
-            made.options = filesystem.without_lazy_writes(fs, Path(node), made.options)
-        stack.enter_context(self.journal.change(made))
-        if node:
-            values = kernelsettings.of_device(fs, node)
-            stack.enter_context(kernelsettings.applied(fs.title, values, self.journal))
-
-    def _size(self, fs: FileSystem, ready: medium.Ready | None) -> int:
-        if ready:
-            return ready.size
-        return resolve_size(fs.size or 0, fs.max_size, self.setup.machine.usable_memory)
-
-    def _cut(self, fs: FileSystem, ready: medium.Ready | None) -> Partitions:
-        device = ready.device if ready else None
-        return Partitions(
-            device=device or "memory", count=fs.partitions, size=self._size(fs, ready)
-        )
-
-    def _format(self, fs: FileSystem, node: str, disk: Disk | None) -> None:
-        try:
-            filesystem.make(fs, node, self.do)
-        finally:  # even a failed mkfs may have written
-            if disk:
-                disk.formatted()
-
-    def _medium(self, name: str, slot: str) -> medium.Ready:
-        if name + slot not in self._ready:
-            self.cpus.all()
-            self._ready[name + slot] = medium.prepare(
-                name + slot,
-                self.setup.media[name],
-                self.setup.machine.usable_memory,
-                self.journal,
-                self.state,
-                self.tag,
-                self.setup.devices.get(name),
-            )
-        return self._ready[name + slot]
 
 
 def new_cell(key: CellKey) -> Cell:

@@ -12,7 +12,7 @@ from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.settings import Settings
 from fscale.model.results import CellKey
 from fscale.model.store import Store
-from fscale.runner.session import Setup
+from fscale.runner.setup import Setup
 from tests.support.synthetic import grid, key, write_run
 
 

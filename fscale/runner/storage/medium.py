@@ -17,6 +17,7 @@ from fscale.runner.storage.disk import CheckedDevice, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor, which
 
+FILL = 0.25  # share of an existing directory's free space that a load may fill
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 
 
@@ -31,6 +32,11 @@ class Ready:
     """the block device, held until the end of the run; None in a dry run"""
     part_of: Disk | None = None
     """the whole block device, if `device` is a partition of it"""
+
+    @property
+    def space(self) -> int:
+        """Bytes that a load may fill of a directory."""
+        return int(self.size * FILL)
 
 
 def missing(name: str, medium: Medium) -> str | None:

@@ -29,7 +29,7 @@ from fscale.model.variant import parse, split_partitions
 from fscale.runner.cell.measure import Limits
 from fscale.runner.prepare import Prepared
 from fscale.runner.request import Request
-from fscale.runner.session import Setup
+from fscale.runner.setup import Setup
 from tests.support import synthetic
 from tests.support.synthetic import descriptor, machine, write_run
 

@@ -16,7 +16,8 @@ from fscale.model.histogram import summarise
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, Status
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns
-from fscale.runner.session import Setup, new_cell
+from fscale.runner.session import new_cell
+from fscale.runner.setup import Setup
 from tests.support import synthetic
 
 

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all cells of a run share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fscale.model.config import FileSystem, Medium
+from fscale.model.load import Load, Settings
+from fscale.model.results import Control, Machine, Mounted
+from fscale.runner.cell.measure import Limits
+from fscale.runner.profilers.context import Profiler
+from fscale.runner.storage.disk import CheckedDevice
+
+
+@dataclass
+class Setup:
+    """What is measured, and how: the same for all cells of a run."""
+
+    machine: Machine
+    filesystems: Mapping[str, FileSystem | None]  # None: the file system of the directory
+    media: Mapping[str, Medium]
+    loads: Mapping[str, Load]
+    settings: Settings
+    limits: Limits
+    seed: int
+    devices: Mapping[str, CheckedDevice] = field(
+        default_factory=dict
+    )  # medium -> block device of the user
+    beside: Mapping[str, Sequence[CheckedDevice]] = field(
+        default_factory=dict
+    )  # file system -> devices
+    existing: Mounted | None = None  # the mount below the directory, if that is the medium
+    missing: Mapping[str, str] = field(
+        default_factory=dict
+    )  # file system, medium or workload -> why it is missing
+    profilers: Mapping[str, Profiler] = field(default_factory=dict)
+    fewest: int = 1
+    """cores of the cell with the fewest cores"""
+    control: Control | None = None
+    """how the existing cells of a resumed run were restricted to their CPUs"""
