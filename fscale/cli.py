@@ -14,9 +14,9 @@ import typer
 
 import fscale.commands
 from fscale import __version__
+from fscale.commands.options.helptext import group_options, laid_out
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import is_text
-from fscale.model.helptext import group_options, laid_out
 from fscale.model.terminal import say
 from fscale.system import streams
 

@@ -6,7 +6,7 @@ from fscale.ab.guests import Guests
 from fscale.ab.loop import Progress
 from fscale.ab.progress_lines import ProgressLines
 from fscale.model.errors import Interrupted
-from fscale.runner.dry import print_line
+from fscale.model.terminal import print_line
 from fscale.vm.boot import print_commands
 
 

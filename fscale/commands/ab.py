@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import is_given, refuse_given
 from fscale.commands.options.guest import FilesystemOption, GuestOptions, guest_options
+from fscale.commands.options.helptext import REPEATED
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import PairedOptions
@@ -32,11 +34,9 @@ from fscale.commands.options.shared import (
     ResultsOption,
     RunSeedOption,
 )
-from fscale.model.bundle import bundle
-from fscale.model.helptext import REPEATED
 from fscale.model.limits import MOST_REPETITIONS
+from fscale.model.terminal import print_line
 from fscale.model.variant import parse
-from fscale.runner.dry import print_line
 from fscale.runner.signals import Signals
 
 if TYPE_CHECKING:

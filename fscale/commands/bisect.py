@@ -11,6 +11,7 @@ import typer
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, NAMED, THROUGHPUT
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.guest import FilesystemOption
 from fscale.commands.options.in_guest import comparison_in_guests
@@ -18,12 +19,11 @@ from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import CountingOption
 from fscale.commands.options.shared import AllowOption, MinutesOption
-from fscale.model.bundle import bundle
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
-from fscale.system.outputs import directory_to_write
 from fscale.vm.guest import GuestError
 from fscale.vm.request import GuestRequest
 from fscale.vm.tasks import BootFailed

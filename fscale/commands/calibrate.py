@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.writable import file_to_write
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
 from fscale.runner.machine.host import read_machine
-from fscale.system.outputs import file_to_write
 
 _EPILOG = """
 More examples:

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import refuse_given
+from fscale.commands.options.helptext import JUDGING
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions, judge
 from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
 from fscale.model import seen
-from fscale.model.bundle import bundle
-from fscale.model.helptext import JUDGING
 from fscale.model.limits import MOST_SEED
 
 _EPILOG = """

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.formats import Format, write
-from fscale.system.outputs import TERMINAL, file_to_write
+from fscale.commands.options.writable import TERMINAL, file_to_write
 
 _EPILOG = """
 More examples:

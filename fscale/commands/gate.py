@@ -7,14 +7,14 @@ import typer
 
 from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import complete_workloads
+from fscale.commands.options.helptext import MEASURED, REPEATED
 from fscale.commands.options.on import engine_of, print_place
 from fscale.commands.options.output import OutputOptions, judge_paired
 from fscale.commands.options.paired import BaseOption, NewOption
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.simulated import SimulationOptions
-from fscale.model.bundle import bundle
-from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.commands.options.shared import HISTORY, HistoryOption, JsonFlag
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
-from fscale.system.outputs import directory_to_write
 
 MetricOption = Annotated[
     str, typer.Option(metavar="METRIC", help=f"Metric to show: {', '.join(SHOWN)}.")

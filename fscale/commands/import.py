@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.store import RUN_FILE, Store
 from fscale.model.terminal import say
-from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
 More examples:

@@ -24,12 +24,12 @@ from fscale.analysis.hot import as_json, describe_points
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import Point, summarise
 from fscale.commands.options.shared import JsonFlag
+from fscale.commands.options.writable import directory_to_write, file_to_write
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
 from fscale.model.terminal import terminal
 from fscale.model.words import plural
-from fscale.system.outputs import directory_to_write, file_to_write
 
 _EPILOG = """
 More examples:

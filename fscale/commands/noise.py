@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import complete_filesystems
 from fscale.commands.options.given import refuse_given
+from fscale.commands.options.helptext import JUDGING, REPEATED
 from fscale.commands.options.judge import fraction_option
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.paired import (
@@ -22,13 +24,10 @@ from fscale.commands.options.shared import (
     ResultsOption,
     RunSeedOption,
 )
-from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
-from fscale.model.helptext import JUDGING, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
-from fscale.model.terminal import terminal
+from fscale.model.terminal import print_line, terminal
 from fscale.model.variant import parse
-from fscale.runner.dry import print_line
 
 if TYPE_CHECKING:
     from fscale.analysis.compare.noise import NoiseReport

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.shared import AllowOption
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
-from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
 More examples:

@@ -10,19 +10,19 @@ import typer
 
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.formats import CellOutputs, Format, write
 from fscale.commands.options.on import nodes_of, print_place
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
+from fscale.commands.options.writable import TERMINAL
 from fscale.model import paths
-from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import CellKey
 from fscale.model.store import Store
-from fscale.model.terminal import say, terminal
-from fscale.runner.dry import print_line
+from fscale.model.terminal import print_line, say, terminal
 from fscale.runner.prepare import prepare
 from fscale.runner.progress import summary, tally
 from fscale.runner.run import execute, execute_on, preview
@@ -30,7 +30,6 @@ from fscale.runner.session import machine_held
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import plan
 from fscale.runner.turn_server import Line, offer_cell
-from fscale.system.outputs import TERMINAL
 
 _EPILOG = """
 More examples:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from fscale.analysis.hot import speeds
 from fscale.analysis.whatif import answers
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import (
     complete_filesystems,
     complete_media,
@@ -19,16 +20,15 @@ from fscale.commands.options.guest import (
     KernelTreeOption,
     ModuleOption,
 )
+from fscale.commands.options.helptext import MEASURED, REPEATED, SIMULATION
 from fscale.commands.options.on import engine_of, print_place
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.simulated import SimulationOptions
 from fscale.commands.options.suite import FILESYSTEMS, LoadOption
 from fscale.model import catalogue, crew
 from fscale.model.bench import Mode
-from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import parse_toml
-from fscale.model.helptext import MEASURED, REPEATED, SIMULATION
 from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally

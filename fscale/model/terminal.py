@@ -71,3 +71,12 @@ def terminal(*, error: bool = False, width: int | None = None, ascii_only: bool 
 def say(text: str, *, error: bool = False) -> None:
     """Print a line without wrapping it."""
     terminal(error=error).print(text, soft_wrap=True)
+
+
+def print_line(line: str) -> None:
+    """Print a line as it is; if the reader has closed the pipe (`| head`), drop what follows."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,7 @@ from fscale.farm.engine import Engine
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now, recorded
-from fscale.runner.dry import print_line
+from fscale.model.terminal import print_line
 from fscale.runner.progress import Reporter, duration
 from fscale.sim import cells, emulator
 from fscale.sim.boot import Boot, BootError

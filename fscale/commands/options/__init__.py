@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options that several commands share: single ones, and bundles (fscale/model/bundle.py)."""
+"""Options that several commands share: single ones, and bundles (bundle.py)."""

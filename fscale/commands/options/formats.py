@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.helptext import OUTPUT
+from fscale.commands.options.writable import TERMINAL, file_to_write, refuse_same
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
-from fscale.model.helptext import OUTPUT
 from fscale.model.terminal import say
-from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 
 class Format(StrEnum):

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fscale.model.bundle import bundle
-from fscale.model.helptext import GUESTS, MEASURED
+from fscale.commands.options.bundle import bundle
+from fscale.commands.options.helptext import GUESTS, MEASURED
 from fscale.model.limits import MOST_SECONDS
 from fscale.vm.console import kind_of
 from fscale.vm.guest import GuestError, GuestOutcome

@@ -8,8 +8,8 @@ import typer
 
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import EVERY, FAIRNESS, LATENCIES, METRICS, Metric
+from fscale.commands.options.helptext import JUDGING
 from fscale.model.errors import FscaleError
-from fscale.model.helptext import JUDGING
 
 
 def fraction_option(description: str, *, least: float = 0.001, most: float = 0.9) -> Any:

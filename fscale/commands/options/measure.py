@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self, get_args
 import typer
 
 from fscale.apps.adapter import loads
+from fscale.commands.options.helptext import MEASURED
 from fscale.commands.options.shared import WaitOption
 from fscale.commands.options.suite import (
     BinaryOption,
@@ -28,7 +29,6 @@ from fscale.model import catalogue, corecounts, paths
 from fscale.model.bench import Mode
 from fscale.model.crew import KEEP_FREE
 from fscale.model.errors import FscaleError
-from fscale.model.helptext import MEASURED
 from fscale.model.latency import PERCENTILES
 from fscale.model.limits import MOST_SECONDS
 from fscale.runner.request import (

@@ -7,11 +7,10 @@ from typing import Annotated, cast
 
 import typer
 
+from fscale.commands.options.helptext import PLACE
 from fscale.farm.engine import WHOLE_NODES, Engine, NodeEngine, name_of, open_engine
 from fscale.model.errors import FscaleError
-from fscale.model.helptext import PLACE
-from fscale.model.terminal import say
-from fscale.runner.dry import print_line
+from fscale.model.terminal import print_line, say
 
 
 def check_workers(on: str | None) -> str | None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.shared import JsonFlag
+from fscale.commands.options.writable import TERMINAL, file_to_write, refuse_same
 from fscale.model.errors import Exit
-from fscale.model.helptext import OUTPUT
-from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 if TYPE_CHECKING:
     from fscale.analysis.compare.settings import Settings

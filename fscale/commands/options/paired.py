@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fscale.model.helptext import REPEATED
+from fscale.commands.options.helptext import REPEATED
 from fscale.model.terminal import say
 
 if TYPE_CHECKING:

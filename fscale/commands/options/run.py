@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from fscale.commands.options.helptext import MEASURED, REPEATED
 from fscale.commands.options.measure import MeasureOptions
 from fscale.commands.options.on import NodesOption
 from fscale.commands.options.shared import RunSeedOption
 from fscale.model.catalogue import split_names
-from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner.request import Request

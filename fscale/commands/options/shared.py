@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fscale.model.helptext import JUDGING, OUTPUT, PLACE, REPEATED
+from fscale.commands.options.helptext import JUDGING, OUTPUT, PLACE, REPEATED
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.limits import MOST_MINUTES, MOST_SECONDS, MOST_SEED
-from fscale.system.outputs import directory_to_write
 
 WHOLE_MINUTES = MOST_MINUTES // 1
 """the upper bound of minutes, without decimals in the help"""

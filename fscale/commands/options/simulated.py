@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from fscale.commands.options.guest import MemoryOption
+from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
 from fscale.commands.options.on import OnOption
 from fscale.model import corecounts
 from fscale.model.errors import FscaleError
-from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
 from fscale.model.limits import MOST_JOBS, MOST_SEED
 from fscale.runner.request import parse_cores, parse_list
 from fscale.sim.machine import known

@@ -14,7 +14,7 @@ from fscale.commands.options.completion import (
     complete_suites,
     complete_workloads,
 )
-from fscale.model.helptext import MEASURED, PLACE
+from fscale.commands.options.helptext import MEASURED, PLACE
 
 _SUITE = "a TOML file, or the name of a suite (`fscale list suites`)."
 _OF_SUITE = "Default: those of the suite."

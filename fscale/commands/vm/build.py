@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from fscale.commands.options.guest import KernelTreeOption
+from fscale.commands.options.helptext import GUESTS
 from fscale.model.errors import FscaleError
-from fscale.model.helptext import GUESTS
 from fscale.model.limits import MOST_JOBS
 from fscale.vm import kbuild
 from fscale.vm.steps import Steps

@@ -9,16 +9,16 @@ import typer
 from rich.console import Console
 
 from fscale.commands.options.guest import GuestOptions, guest_options
+from fscale.commands.options.helptext import TESTED
 from fscale.commands.options.on import OnOption, engine_of, print_place
+from fscale.commands.options.writable import directory_to_write
 from fscale.farm.answer import CRASH_FILE
 from fscale.model import catalogue
 from fscale.model.argv import split
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.helptext import TESTED
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import parse
 from fscale.runner.request import parse_list
-from fscale.system.outputs import directory_to_write
 from fscale.vm import crash as crashes
 from fscale.vm import crashload, untrusted
 from fscale.vm import guest as guests

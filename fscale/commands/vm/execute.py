@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.guest import GuestOptions, finish, guest_options
+from fscale.commands.options.writable import directory_to_write
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.runner.request import parse_list
-from fscale.system.outputs import directory_to_write
 from fscale.vm.boot import start
 from fscale.vm.place import Job
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.guest import FilesystemOption, GuestOptions, finish, guest_options
+from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.in_guest import run_in_guest
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.suite import SuiteArgument
-from fscale.model.bundle import bundle
-from fscale.model.helptext import OUTPUT
+from fscale.commands.options.writable import directory_to_write
 from fscale.model.variant import OF_FILESYSTEM, parse
-from fscale.system.outputs import directory_to_write
 from fscale.vm.boot import start
 from fscale.vm.module_build import check_user_files
 from fscale.vm.place import Job

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from fscale.cli import app
-from fscale.model.helptext import laid_out
+from fscale.commands.options.helptext import laid_out
 from tests.support.command_lines import SUBSTITUTED, refusal, words_of
 
 ROOT = typer.main.get_command(app)

@@ -9,9 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from fscale.cli import app
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.in_guest import run_in_guest
 from fscale.commands.options.run import RunOptions
-from fscale.model.bundle import bundle
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from tests.support.runner import suite

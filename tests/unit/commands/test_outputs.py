@@ -17,8 +17,8 @@ import typer.main
 
 from fscale import cli
 from fscale.analysis.report import interactive  # noqa: F401 - imported before the fork
+from fscale.commands.options.writable import directory_to_write, file_to_write
 from fscale.model import paths
-from fscale.system.outputs import directory_to_write, file_to_write
 from tests.support.hostile import Done, good, run
 from tests.support.synthetic import grid, write_run
 
