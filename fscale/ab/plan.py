@@ -192,7 +192,13 @@ def _labelled(key: CellKey, side: Variant) -> CellKey:
 def _setup(prepared: Prepared, side: Variant) -> Setup:
     (fs,) = prepared.setup.filesystems.values()
     beside = {side.label: tuple(itertools.chain(*prepared.setup.beside.values()))}
-    return replace(prepared.setup, filesystems={side.label: fs}, beside=beside, profilers={})
+    return replace(
+        prepared.setup,
+        variants={side.label: side},
+        filesystems={side.label: fs},
+        beside=beside,
+        profilers={},
+    )
 
 
 def _with_label(prepared: Prepared, side: Variant) -> Run:

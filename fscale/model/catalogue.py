@@ -161,13 +161,21 @@ def load_filesystem(text: str) -> FileSystem:
     Raises:
         FscaleError: the name is unknown (with similar names), or the modification is not possible.
     """
-    asked = variant.parse(text)
+    return load_variant(variant.parse(text))
+
+
+def load_variant(asked: variant.Variant) -> FileSystem:
+    """Load the file system of a variant, and apply its modifications.
+
+    Raises:
+        FscaleError: the name is unknown (with similar names), or the modification is not possible.
+    """
     asked.refuse_but(variant.OF_FILESYSTEM, "a file system that is measured here")
     assert asked.name is not None
     if short_name(asked.name) == NO_FILESYSTEM:
         raise FscaleError(
-            f"{text}: the name {NO_FILESYSTEM} is reserved for cells without a file system; rename "
-            "the TOML file"
+            f"{asked.text}: the name {NO_FILESYSTEM} is reserved for cells without a file system; "
+            "rename the TOML file"
         )
     return asked.apply(load_toml(find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
 

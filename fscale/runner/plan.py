@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from fscale.model.bench import Descriptor
 from fscale.model.catalogue import suggest
-from fscale.model.config import Medium, Options, Suite
+from fscale.model.config import FileSystem, Medium, Options, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM, CellKey
-from fscale.model.variant import split_partitions
 
 CONTROLS = 3  # control cells per core count: the median tolerates one outlier
 
@@ -54,9 +53,15 @@ def _ids(suite: Suite, descriptors: Mapping[str, Descriptor]) -> list[str]:
     return list(dict.fromkeys(suite.workloads))
 
 
-def left_out(suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[int]) -> list[str]:
+def left_out(
+    suite: Suite,
+    descriptors: Mapping[str, Descriptor],
+    filesystems: Mapping[str, FileSystem | None],
+    counts: list[int],
+) -> list[str]:
     """List the combinations of a suite that `make` leaves out, one sentence with a reason each."""
     ids = _ids(suite, descriptors)
+    split = [name for name, fs in filesystems.items() if _is_split(fs)]
     found = []
     for name in ids:
         least = descriptors[name].min_cores
@@ -68,7 +73,6 @@ def left_out(suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[i
             found.append(
                 f"{name} is not measured in mode {', '.join(modes)}: it does not support it"
             )
-        split = [fs for fs in suite.filesystems if split_partitions(fs)[1] > 1]
         if split and not descriptors[name].partitions:
             found.append(
                 f"{name} is not measured on {', '.join(split)}: it cannot spread its files over "
@@ -77,11 +81,15 @@ def left_out(suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[i
     return found
 
 
+def _is_split(fs: FileSystem | None) -> bool:
+    return fs is not None and fs.partitions > 1
+
+
 def make(
     suite: Suite,
     descriptors: Mapping[str, Descriptor],
     media: Mapping[str, Medium],
-    in_memory: set[str],
+    filesystems: Mapping[str, FileSystem | None],
     counts: list[int],
     seed: int,
 ) -> list[CellKey]:
@@ -93,8 +101,9 @@ def make(
     same number, so that the cost of a profile is measured under the same conditions. Control cells
     are inserted without changing the order of the others.
 
-    File systems in memory (`in_memory`) are measured once, with the medium "none". Combinations
-    that a workload does not support (a mode, too few cores, partitions) are left out.
+    `filesystems` are those of the suite, None for that of a directory. Those in memory are measured
+    once, with the medium "none". Combinations that a workload does not support (a mode, too few
+    cores, partitions) are left out.
 
     Raises:
         FscaleError: no cell is left.
@@ -102,8 +111,8 @@ def make(
     ids = _ids(suite, descriptors)
     places = list(
         dict.fromkeys(
-            (fs, "none" if fs in in_memory and media[medium].kind != "dir" else medium)
-            for medium, fs in itertools.product(suite.media, suite.filesystems)
+            (name, "none" if fs and fs.nodev else medium)
+            for medium, (name, fs) in itertools.product(suite.media, filesystems.items())
         )
     )
     rng, dice = random.Random(seed), random.Random(f"{seed} controls")
@@ -132,7 +141,7 @@ def make(
             )
             if mode in descriptors[name].modes
             and cores >= descriptors[name].min_cores
-            and (descriptors[name].partitions or split_partitions(fs)[1] == 1)
+            and (descriptors[name].partitions or not _is_split(filesystems[fs]))
         ]
         rng.shuffle(block)
         _insert_at_random(

@@ -14,7 +14,7 @@ from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Mounted, Run
 from fscale.model.store import BENCH, Store
 from fscale.model.topology import beyond, core_counts, machine_layout, place, spreads
-from fscale.model.variant import split_partitions
+from fscale.model.variant import Variant
 from fscale.model.words import ranges
 from fscale.runner import guard, plan, resources
 from fscale.runner.cell.measure import Limits
@@ -44,7 +44,10 @@ class Prepared:
 
 
 def _versions(
-    machine: Machine, filesystems: Mapping[str, FileSystem | None], binary: Path
+    machine: Machine,
+    variants: Mapping[str, Variant],
+    filesystems: Mapping[str, FileSystem | None],
+    binary: Path,
 ) -> dict[str, str]:
     versions = {
         "kernel": machine.kernel,
@@ -58,7 +61,7 @@ def _versions(
             continue
     for name, fs in filesystems.items():
         if fs and (said := filesystem.version(fs)):
-            versions[f"mkfs of {split_partitions(name)[0]}"] = said
+            versions[f"mkfs of {catalogue.short_name(variants[name].name or name)}"] = said
     return versions
 
 
@@ -81,8 +84,9 @@ def check(request: Request, own: Collection[str]) -> Suite:
     resources.media_of(request, suite)
     parse_names(",".join(suite.profiles))
     for name in suite.filesystems:
-        if variant.parse(split_partitions(name)[0]).name not in own:
-            catalogue.load_filesystem(name)
+        asked = variant.parse(name)
+        if asked.name not in own:
+            catalogue.load_variant(asked)
     loads = resources.loads_of(request, suite)
     plan.check_names(
         _with_short_names(suite), {name: load.descriptor for name, load in loads.items()}
@@ -106,14 +110,16 @@ def prepare(request: Request) -> Prepared:
         name: m if m.path or m.kind != "dir" else m.model_copy(update=beside_results)
         for name, m in media.items()
     }
-    suite = suite.model_copy(update={"media": list(media)})
-    suite = resources.directory_filesystem(request, suite, media)
+    variants = resources.variants_of(request, suite, media)
+    suite = suite.model_copy(update={"media": list(media), "filesystems": list(variants)})
     asked_profiles = suite.profiles
     suite, profilers, no_profile = resources.profilers(suite)
     existing = any(m.kind == "dir" for m in media.values())
     there = resources.existing_mount(media)
-    filesystems = resources.filesystems_of(suite, existing=existing)
-    suite = suite.model_copy(update={"filesystems": list(filesystems)})
+    filesystems = {
+        name: None if existing else catalogue.load_variant(asked)
+        for name, asked in variants.items()
+    }
     loads = resources.loads_of(request, suite)
     descriptors = {name: load.descriptor for name, load in loads.items()}
     suite = _with_short_names(suite)
@@ -124,14 +130,13 @@ def prepare(request: Request) -> Prepared:
     # A suite's file serves unlike machines; who types a core count wants it measured.
     counts = core_counts(suite.cores, layout, leave_out="cores" not in request.overrides)
     guard.check_output(request.output)
-    in_memory = {name for name, fs in filesystems.items() if fs and fs.nodev}
-    used = {} if set(filesystems) == in_memory and not existing else media
+    used = {} if all(fs and fs.nodev for fs in filesystems.values()) else media
     store = Store(request.output)
     old = store.load_run()
     seed = request.seed
     if seed is None:
         seed = old.seed if old else random.SystemRandom().getrandbits(32)
-    cells = plan.make(suite, descriptors, media, in_memory, counts, seed)
+    cells = plan.make(suite, descriptors, media, filesystems, counts, seed)
     wanted = {cell.workload for cell in cells}
     resources.check_workers(suite, loads, wanted)
     missing = resources.missing(request, filesystems, used, loads, wanted, machine)
@@ -152,7 +157,7 @@ def prepare(request: Request) -> Prepared:
         filesystems={name: _described(name, fs, beside, there) for name, fs in filesystems.items()},
         media=recorded,
         machine=machine,
-        versions=_versions(machine, filesystems, request.binary),
+        versions=_versions(machine, variants, filesystems, request.binary),
         workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
         planned_cells=len(cells),
         warnings=host.warnings(machine)
@@ -160,7 +165,7 @@ def prepare(request: Request) -> Prepared:
         + _order_warning(suite)
         + _cpu_warnings(suite, machine, beyond(suite.cores, layout))
         + resources.unfinished_work(media, there)
-        + plan.left_out(suite, descriptors, counts)
+        + plan.left_out(suite, descriptors, filesystems, counts)
         + sorted(
             f"{name}{runs.SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()
         ),
@@ -171,6 +176,7 @@ def prepare(request: Request) -> Prepared:
     host.control(machine, measured_by)
     setup = Setup(
         machine=machine,
+        variants=variants,
         filesystems=filesystems,
         media=media,
         devices=devices,

@@ -2,7 +2,7 @@
 """Finds what a suite needs and what the machine lacks, without changing the machine."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fscale.model import catalogue, variant
@@ -10,6 +10,7 @@ from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
 from fscale.model.results import Machine, Mounted
+from fscale.model.variant import Variant
 from fscale.runner import guard, microbench
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
@@ -47,32 +48,50 @@ def filesystem_of(where: Path) -> str:
         return "ext4" if kind == "ext2/ext3" else kind
 
 
-def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Medium]) -> Suite:
-    """If an existing directory is measured, replace the file systems of the suite by its own.
+def variants_of(request: Request, suite: Suite, media: Mapping[str, Medium]) -> dict[str, Variant]:
+    """Parse the file systems of a suite, by their names in results.
+
+    If an existing directory is measured, its own file system replaces them.
 
     Raises:
-        FscaleError: the directory cannot be measured, or does not fit what the user asked for.
+        FscaleError: one is not valid, two of them would have the same name, or the directory cannot
+            be measured or does not fit what the user asked for.
     """
-    directories = [m for m in media.values() if m.kind == "dir"]
-    if not directories:
-        return suite
-    if len(directories) < len(media):
+    asked = [variant.parse(name) for name in dict.fromkeys(suite.filesystems)]
+    if any(m.kind == "dir" for m in media.values()):
+        asked = [_of_directory(request, asked, media)]
+    variants: dict[str, Variant] = {}
+    for one in asked:
+        if one.label in variants:
+            raise FscaleError(
+                f"two file systems would be called {one.label} in the results; rename the file "
+                f"{one.text}"
+            )
+        variants[one.label] = one
+    return variants
+
+
+def _of_directory(
+    request: Request, asked: Sequence[Variant], media: Mapping[str, Medium]
+) -> Variant:
+    """Return the file system of the directory that is measured."""
+    (first, *others) = media.values()
+    if others:
         raise FscaleError(
             f"an existing directory cannot be measured together with other media "
             f"({', '.join(media)}); measure it in a run of its own"
         )
-    where = Path(directories[0].path or "")
+    where = Path(first.path or "")
     guard.check_directory(where)
     there = filesystem_of(where)
-    asked = [variant.parse(name) for name in suite.filesystems]
-    if "filesystems" in request.overrides and [one.name for one in asked] != [there]:
-        raise FscaleError(
-            f"{where} lies on {there}, not on {', '.join(suite.filesystems)}; leave --fs out, or "
-            "measure another medium"
-        )
     if "filesystems" in request.overrides:
+        if [one.name for one in asked] != [there]:
+            raise FscaleError(
+                f"{where} lies on {there}, not on {', '.join(one.text for one in asked)}; leave "
+                "--fs out, or measure another medium"
+            )
         asked[0].refuse_existing()
-    return suite.model_copy(update={"filesystems": [there]})
+    return Variant(there, there)
 
 
 def existing_mount(media: Mapping[str, Medium]) -> Mounted | None:
@@ -94,23 +113,6 @@ def unfinished_work(media: Mapping[str, Medium], there: Mounted | None) -> list[
                     "writes them while cells are measured; wait, or mount with noinit_itable"
                 ]
     return []
-
-
-def filesystems_of(suite: Suite, *, existing: bool) -> dict[str, FileSystem | None]:
-    """Load the file systems, by their names in results; None stands for that of a directory.
-
-    Raises:
-        FscaleError: two of them would have the same name, or one is not valid.
-    """
-    found: dict[str, FileSystem | None] = {}
-    for name in dict.fromkeys(suite.filesystems):
-        short = catalogue.short_name(name)
-        if short in found:
-            raise FscaleError(
-                f"two file systems would be called {short} in the results; rename the file {name}"
-            )
-        found[short] = None if existing else catalogue.load_filesystem(name)
-    return found
 
 
 def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]:

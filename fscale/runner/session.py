@@ -160,14 +160,10 @@ class Session:
         Raises:
             FscaleError: one of them has no effect.
         """
-        by_hand = (":mount=", ":set=")
-        asked = {
-            key.filesystem: key
-            for key in reversed(keys)
-            if any(part in key.filesystem for part in by_hand)
-        }
-        for key in asked.values():
-            self.look(key)
+        first = {key.filesystem: key for key in reversed(keys)}
+        for name, asked in self.setup.variants.items():
+            if name in first and (asked.mount or asked.settings):
+                self.look(first[name])
 
     def lacking(self, key: CellKey) -> str | None:
         """Return why a cell cannot be measured on this machine; None if it can."""

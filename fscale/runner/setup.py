@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fscale.model.config import FileSystem, Medium
 from fscale.model.load import Load, Settings
 from fscale.model.results import Control, Machine, Mounted
+from fscale.model.variant import Variant
 from fscale.runner.cell.measure import Limits
 from fscale.runner.profilers.context import Profiler
 from fscale.runner.storage.disk import CheckedDevice
@@ -17,6 +18,7 @@ class Setup:
     """What is measured, and how: the same for all cells of a run."""
 
     machine: Machine
+    variants: Mapping[str, Variant]
     filesystems: Mapping[str, FileSystem | None]  # None: the file system of the directory
     media: Mapping[str, Medium]
     loads: Mapping[str, Load]

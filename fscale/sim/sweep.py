@@ -134,11 +134,10 @@ def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
 
 def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     """Check what can be checked, fetch and build what is missing."""
-    for name in sweep.filesystems:
-        variant.parse(name).refuse_but(("mount", "mkfs"), "a simulation")
-    filesystems = {
-        catalogue.short_name(name): catalogue.load_filesystem(name) for name in sweep.filesystems
-    }
+    asked = [variant.parse(name) for name in sweep.filesystems]
+    for one in asked:
+        one.refuse_but(("mount", "mkfs"), "a simulation")
+    filesystems = {one.label: catalogue.load_variant(one) for one in asked}
     media = _media(sweep, filesystems)
     loads = {load.descriptor.id: load.descriptor for load in microbench.find(paths.BENCH)}
     suite = _suite(sweep, filesystems)
@@ -147,8 +146,8 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     vcpus = max(sweep.cores)
     arranged = sockets(described, vcpus)
     check_output(sweep.output)
-    in_memory = {name for name, fs in filesystems.items() if fs.nodev}
-    cells = plans.make(suite, loads, media, in_memory, sorted(set(sweep.cores)), sweep.seed)
+    counts = sorted(set(sweep.cores))
+    cells = plans.make(suite, loads, media, filesystems, counts, sweep.seed)
     kernel = kernels.resolve(sweep.kernel, steps, tree=sweep.kernel_tree)
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
@@ -190,7 +189,7 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
         planned_cells=len(cells),
         warnings=[
             f"all figures are simulated on {described.title} ({described.source}): no measurement",
-            *plans.left_out(suite, loads, sorted(set(sweep.cores))),
+            *plans.left_out(suite, loads, filesystems, counts),
         ],
     )
     if old:

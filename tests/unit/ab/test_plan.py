@@ -71,7 +71,7 @@ class Preparer:
         if plain == "ext4":
             cells.reverse()
         setup = Setup(
-            machine=run.machine, filesystems={name: fs},
+            machine=run.machine, variants={name: parse(name)}, filesystems={name: fs},
             media=self.media, loads={"MWCL": Load(), "DRBL": Load()},  # type: ignore[dict-item]
             settings=LoadSettings(warmup=0), limits=Limits(setup=1, margin=1), seed=run.seed,
             missing={"tool": "not there"}, profilers={"locks": None},  # type: ignore[dict-item]

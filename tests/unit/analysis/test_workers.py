@@ -45,7 +45,7 @@ from fscale.runner.run import preview
 from tests.support.runner import fake_bench
 from tests.support.runner import suite as suite_file
 from tests.support.synthetic import cell, cpus_of, descriptor, grid, key, machine, write_run
-from tests.unit.runner.test_plan import KNOWN, MEDIA, suite
+from tests.unit.runner.test_plan import KNOWN, MEDIA, described, suite
 
 KEPT = machine(4, cpus_of(1, 4)).model_copy(update={"cpu_order": [0, 1, 2], "kept_free": [3]})
 
@@ -121,10 +121,10 @@ def test_numbers_and_the_largest_of_core_counts() -> None:
 def test_the_cells_of_a_suite_have_its_workers_and_their_placement() -> None:
     chosen = suite(workers_per_cpu=3, placement="spread", control=0.1)
     controlled = {**KNOWN, "spin": KNOWN["DRBL"].model_copy(update={"id": "spin", "control": True})}
-    made = make(chosen, controlled, MEDIA, {"tmpfs"}, [1, 2], 1)
+    made = make(chosen, controlled, MEDIA, described(suite()), [1, 2], 1)
     assert any(one.control for one in made)
     assert {(one.workers_per_cpu, one.placement) for one in made} == {(3, "spread")}
-    usual = make(suite(), KNOWN, MEDIA, {"tmpfs"}, [1, 2], 1)
+    usual = make(suite(), KNOWN, MEDIA, described(suite()), [1, 2], 1)
     assert {one.workers_per_cpu for one in usual} == {1}
 
 

@@ -13,7 +13,7 @@ from fscale.analysis.diagnosis.run import costs, diagnose
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.cli import app
-from fscale.model import paths
+from fscale.model import catalogue, paths
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
@@ -136,7 +136,8 @@ def test_profiling_cells_stand_among_the_scored_ones() -> None:
         duration=1, repetitions=2, profiles=["locks", "cpu"], profile_repetitions=1,
     )  # fmt: skip
     media = {"ram": Medium(title="ram", kind="loop", size=1 << 30)}
-    cells = plan.make(suite, {"MWCM": descriptor("MWCM")}, media, set(), [1, 2], 1)
+    filesystems = {"btrfs": catalogue.load_filesystem("btrfs")}
+    cells = plan.make(suite, {"MWCM": descriptor("MWCM")}, media, filesystems, [1, 2], 1)
     found = sorted((c.repetition, c.profile or "") for c in cells)
     expected = [(1, ""), (1, "cpu"), (1, "locks"), (2, "")]
     assert found == sorted(expected * 2)

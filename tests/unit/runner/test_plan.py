@@ -8,7 +8,7 @@ import pytest
 from fscale.apps.adapter import loads
 from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor, Mode, OptionHelp
-from fscale.model.config import Medium, Suite
+from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.runner import plan
@@ -61,8 +61,13 @@ def suite(**changes: object) -> Suite:
     return Suite.model_validate(keys | changes)
 
 
+def described(asked: Suite) -> dict[str, FileSystem | None]:
+    """The file systems of a suite, as they are shipped."""
+    return {name: catalogue.load_filesystem(name) for name in asked.filesystems}
+
+
 def make(s: Suite, seed: int = 1, counts: list[int] | None = None) -> list[CellKey]:
-    return plan.make(s, KNOWN, MEDIA, {"tmpfs"}, counts or [1, 2], seed)
+    return plan.make(s, KNOWN, MEDIA, described(s), counts or [1, 2], seed)
 
 
 def test_every_combination_that_makes_sense_once_a_repetition() -> None:
@@ -78,7 +83,8 @@ def test_every_combination_that_makes_sense_once_a_repetition() -> None:
 def test_what_stands_apart_is_measured_where_it_is_named() -> None:
     apart = {**KNOWN, "DWRL": descriptor("DWRL", ["buffered"]).model_copy(update={"apart": True})}
     for workloads, found in (("all", False), (["DRBL", "DWRL"], True)):
-        cells = plan.make(suite(workloads=workloads), apart, MEDIA, set(), [1], 1)
+        asked = suite(workloads=workloads)
+        cells = plan.make(asked, apart, MEDIA, described(asked), [1], 1)
         assert ("DWRL" in {cell.workload for cell in cells}) == found
 
 
@@ -196,15 +202,23 @@ def test_the_order_of_a_seed_is_kept() -> None:
 def test_each_file_system_in_memory_is_measured_once() -> None:
     media = {"ram": MEDIA["ram"], "disk": Medium(title="d", kind="device")}
 
-    def places(media: dict[str, Medium]) -> set[tuple[str, str]]:
+    def places(
+        media: dict[str, Medium], filesystems: dict[str, FileSystem | None]
+    ) -> set[tuple[str, str]]:
         asked = suite(media=list(media), repetitions=1, workloads=["MWCL", "MWCL"])
-        cells = plan.make(asked, KNOWN, media, {"tmpfs"}, [1], 1)
+        cells = plan.make(asked, KNOWN, media, filesystems, [1], 1)
         assert len({c.id for c in cells}) == len(cells)
         return {(c.filesystem, c.medium) for c in cells}
 
-    assert places(media) == {("tmpfs", "none"), ("ext4", "ram"), ("ext4", "disk")}
+    assert places(media, described(suite())) == {
+        ("tmpfs", "none"),
+        ("ext4", "ram"),
+        ("ext4", "disk"),
+    }
     # What is in a directory is on the medium that the directory is on.
-    assert places({"here": Medium(title="h", kind="dir")}) == {("tmpfs", "here"), ("ext4", "here")}
+    here = {"here": Medium(title="h", kind="dir")}
+    found = places(here, {"tmpfs": None, "ext4": None})
+    assert found == {("tmpfs", "here"), ("ext4", "here")}
 
 
 def test_profiling_may_have_more_repetitions_than_scoring() -> None:
@@ -225,7 +239,10 @@ def test_profiling_may_have_more_repetitions_than_scoring() -> None:
 
 def left_out(asked: Suite, descriptors: dict[str, Descriptor], counts: list[int]) -> list[str]:
     """The sentences of `plan.left_out` without their reasons, which every one has."""
-    parts = [text.rpartition(": ") for text in plan.left_out(asked, descriptors, counts)]
+    parts = [
+        text.rpartition(": ")
+        for text in plan.left_out(asked, descriptors, described(asked), counts)
+    ]
     assert all(reason for _, _, reason in parts)
     return [what for what, _, _ in parts]
 
@@ -233,7 +250,7 @@ def left_out(asked: Suite, descriptors: dict[str, Descriptor], counts: list[int]
 def test_partitions_are_for_workloads_that_can_spread() -> None:
     spread = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"partitions": True})}
     asked = suite(filesystems=["ext4", "ext4:4"], repetitions=1, workloads=["DRBL", "MWCL"])
-    cells = plan.make(asked, spread, MEDIA, set(), [1], 1)
+    cells = plan.make(asked, spread, MEDIA, described(asked), [1], 1)
     assert {(c.workload, c.filesystem) for c in cells} == {
         ("DRBL", "ext4"), ("MWCL", "ext4"), ("MWCL", "ext4:4"),
     }  # fmt: skip
@@ -251,7 +268,7 @@ def test_nothing_to_measure() -> None:
     assert "1, 2 cores" in str(caught.value)
     two = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"modes": []})}
     with pytest.raises(FscaleError, match=r"mode buffered or direct .* 1 cores"):
-        plan.make(suite(workloads=["MWCL"]), two, MEDIA, set(), [1], 1)
+        plan.make(suite(workloads=["MWCL"]), two, MEDIA, described(suite()), [1], 1)
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -266,13 +283,13 @@ def test_what_is_left_out_is_said() -> None:
             "DRBL_bg is not measured in mode direct",
             "DRBL_bg is not measured on ext4:4, xfs:2",
         ]
-    assert plan.left_out(suite(modes=["buffered"]), KNOWN, [2]) == []
+    assert plan.left_out(suite(modes=["buffered"]), KNOWN, described(suite()), [2]) == []
     many = {"x": KNOWN["DRBL"].model_copy(update={"min_cores": 3, "modes": []})}
     assert left_out(suite(), many, [1, 2, 3, 4]) == [
         "x is not measured at 1, 2 cores",
         "x is not measured in mode buffered, direct",
     ]
-    assert plan.left_out(suite(), many, [1])[0].endswith(" 3")
+    assert plan.left_out(suite(), many, described(suite()), [1])[0].endswith(" 3")
 
 
 def test_partitions_are_measured_beside_the_whole_medium() -> None:
@@ -291,7 +308,7 @@ CONTROLS = {
 
 
 def with_controls(s: Suite, seed: int = 1, counts: list[int] | None = None) -> list[CellKey]:
-    return plan.make(s, KNOWN | CONTROLS, MEDIA, {"tmpfs"}, counts or [1, 2], seed)
+    return plan.make(s, KNOWN | CONTROLS, MEDIA, described(s), counts or [1, 2], seed)
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 3, 11])

@@ -37,9 +37,8 @@ def planned(name: str, counts: list[int]) -> list[CellKey]:
     if suite.workloads == "all":
         known = {w: known[w] for w in (*PAPER, *BACKGROUND)}
     filesystems = {fs: catalogue.load_filesystem(fs) for fs in suite.filesystems}
-    in_memory = {fs for fs, described in filesystems.items() if described.nodev}
     media = {medium: catalogue.load_medium(medium) for medium in suite.media}
-    return plan.make(suite, known, media, in_memory, counts, seed=1)
+    return plan.make(suite, known, media, filesystems, counts, seed=1)
 
 
 def measured(directory: Path, keys: list[CellKey], mwcm: float = 1.0) -> Path:
