@@ -3,7 +3,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -73,19 +73,8 @@ Placement = Literal["interleave", "local"] | Annotated[int, Field(ge=0)]
 ColourName = Literal["black", "blue", "vermillion", "green", "purple", "orange", "sky blue"]
 
 
-_OLDER_KEYS = {"repeats": "repetitions", "profile_repeats": "profile_repetitions"}
-
-
 class Suite(Strict):
     """`configs/suites/<name>.toml`: what is measured. The plan is the product of its lists."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _older(cls, data: Any) -> Any:
-        """Accept suites that use the earlier names of two keys."""
-        if not isinstance(data, dict):
-            return data
-        return {_OLDER_KEYS.get(key, key): value for key, value in data.items()}
 
     title: str = Field(description="one line that reports show")
     workloads: Annotated[list[str], Field(min_length=1)] | Literal["all"] = Field(

@@ -22,8 +22,7 @@ OF_FILESYSTEM = ("mount", "mkfs", "set", "partitions")
 """parts that say how a file system is made and mounted; the other parts say what measures it"""
 BINARY = "binary"
 OF_GUEST = ("kernel", "module")
-_OLDER = {"bench": BINARY}  # the name in older scripts
-_PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST, *_OLDER)
+_PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST)
 _SEVERAL = ("set", "module")
 _WITH_COMMAS = ("mount", "mkfs", "set")
 _NO_FILESYSTEM = "kernel:"
@@ -238,7 +237,7 @@ def _given(text: str) -> list[tuple[str, str]]:
     found = []
     for part in _split(text)[1:]:
         name, _, value = part.partition("=")
-        found.append((_OLDER.get(name, name), value.strip()))
+        found.append((name, value.strip()))
     return found
 
 

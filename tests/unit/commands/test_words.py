@@ -61,15 +61,18 @@ def test_an_option_is_a_flag_everywhere_or_nowhere() -> None:
     assert mixed == {}
 
 
-def test_an_older_suite_is_one(tmp_path: Path) -> None:
+def test_a_key_of_a_suite_has_one_name(tmp_path: Path) -> None:
     path = tmp_path / "old.toml"
     text = (paths.SUITES / "smoke.toml").read_text()
-    path.write_text(text.replace("repetitions = 1", "repeats = 3"))
+    path.write_text(text.replace("repetitions = 1", "repetitions = 3"))
     assert catalogue.load_toml(path, Suite).repetitions == 3
-    path.write_text(f"{text}repeats = 3\nrepetition = 2\n")
-    with pytest.raises(FscaleError, match="repetition: is not a key"):
-        catalogue.load_toml(path, Suite)
+    for wrong in ("repeats", "profile_repeats", "repetition"):
+        path.write_text(f"{text}{wrong} = 2\n")
+        with pytest.raises(FscaleError, match=f"{wrong}: is not a key"):
+            catalogue.load_toml(path, Suite)
 
 
-def test_an_older_side_is_one() -> None:
-    assert parse("ext4:bench=/x").binary == parse("ext4:binary=/x").binary
+def test_a_part_of_a_side_has_one_name() -> None:
+    assert parse("ext4:binary=/x").binary == Path("/x")
+    with pytest.raises(FscaleError, match="bench=/x"):
+        parse("ext4:bench=/x")

@@ -272,7 +272,7 @@ def test_files_of_the_kernel_are_set_with_the_rest() -> None:
     ["kernel:", "kernel:6.1:kernel=6.12", "kernel:6.1:mount=sync",
      "ext4:kernel=", "ext4:kernel=6.1:kernel=6.12", ":mount=a", "ext4:set=/sys/a", "ext4:set=a=1",
      "ext4:set=/etc/passwd=1", "ext4:set=/sys/../etc/a=1", "ext4:set=/sys/a=",
-     "ext4:set=/sys/a=1:set=/sys/a=2", "ext4:binary=/a:bench=/b"],
+     "ext4:set=/sys/a=1:set=/sys/a=2", "ext4:binary=/a:binary=/b"],
 )  # fmt: skip
 def test_what_is_no_variant_is_refused(text: str) -> None:
     with pytest.raises(FscaleError) as caught:
