@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fscale.apps.base import App, advice
 from fscale.apps.registry import applications
 from fscale.model.bench import CpuTimes
-from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import Command, Status
 
 # Limits of the delay in noticing the edges of the window, in seconds and as a share of the window.
@@ -78,7 +78,7 @@ class AppLoad:
         """Do nothing: the application sets itself up before it reports that it is ready."""
 
     def command(
-        self, target: Target, settings: Settings, sync: tuple[int, int] | None
+        self, target: Target, settings: LoadSettings, sync: tuple[int, int] | None
     ) -> list[str]:
         """The command line of the application."""
         key = target.key

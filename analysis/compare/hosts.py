@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.reader import Results
-from fscale.farm.keep import hosts
+from fscale.farm.results import hosts
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference
 from fscale.model.store import Store

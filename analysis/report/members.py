@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fscale.analysis.reader import Results, load
 from fscale.analysis.report.labels import MOST, labels
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell
@@ -32,7 +32,7 @@ class NamedRun:
             FscaleError: the label is not valid.
         """
         path, equals, label = text.rpartition("=")
-        if not equals or not path or seen.is_dir(text):
+        if not equals or not path or filetest.is_dir(text):
             return cls(Path(text))
         label = label.strip()
         if not 0 < len(label) <= MOST or printable(label) != label or set(label) & set(_RESERVED):

@@ -11,7 +11,7 @@ from fscale.apps.custom.figures import figures, latencies
 from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, cpu_list
-from fscale.model.loadfile import Named
+from fscale.model.loadfile import NamedLoad
 from fscale.system.executor import which
 
 
@@ -20,7 +20,7 @@ class CommandLoad:
 
     sliced = False
 
-    def __init__(self, load: Named) -> None:
+    def __init__(self, load: NamedLoad) -> None:
         assert load.file.command is not None
         self._load, self._command = load, load.file.command
         self.unit = load.file.unit

@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 from fscale.apps.base import AppError
-from fscale.model.loadfile import Command
+from fscale.model.loadfile import CommandLoad
 
 _SCALE = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 # Figure -> percentile, as in the latencies of a cell.
 _QUANTILES = {"p50": "50", "p90": "90", "p99": "99", "p99_9": "99.9", "max": "100"}
 
 
-def figures(command: Command, text: str) -> dict[str, float]:
+def figures(command: CommandLoad, text: str) -> dict[str, float]:
     """Figure -> value in the output of one copy.
 
     Raises:
@@ -35,7 +35,7 @@ def figures(command: Command, text: str) -> dict[str, float]:
     return values
 
 
-def latencies(command: Command, copies: list[dict[str, float]]) -> dict[str, Any] | None:
+def latencies(command: CommandLoad, copies: list[dict[str, float]]) -> dict[str, Any] | None:
     """The latencies of a cell: each percentile is that of the copy in which it is largest.
 
     None if the command tells none. There is no count, because the command alone knows it.

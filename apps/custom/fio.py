@@ -13,7 +13,7 @@ from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, command_output
 from fscale.model.histogram import summarise
-from fscale.model.loadfile import Named
+from fscale.model.loadfile import NamedLoad
 from fscale.system.executor import which
 
 _WAYS = ("read", "write", "trim")
@@ -91,7 +91,7 @@ class Fio:
 
     sliced = False
 
-    def __init__(self, load: Named) -> None:
+    def __init__(self, load: NamedLoad) -> None:
         assert load.file.fio is not None
         self._load, self._fio = load, load.file.fio
         name = self._fio.job

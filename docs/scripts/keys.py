@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.loadfile import LoadFile
 from fscale.model.results import Cell, Run
-from fscale.sim.machine import Machine
+from fscale.sim.machine import SimulatedMachine
 
 Source = tuple[str, str, type[BaseModel]]
 """title, first paragraph, model"""
@@ -38,7 +38,7 @@ KEYS: dict[str, Source] = {
     "machine-keys.md": (
         "Keys of a simulated machine",
         "A simulated machine is a TOML file: `configs/machines/NAME.toml`, or any path.",
-        Machine,
+        SimulatedMachine,
     ),
 }
 FIELDS: dict[str, Source] = {

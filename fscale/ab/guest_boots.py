@@ -16,7 +16,7 @@ from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.vm import guest as guests
 from fscale.vm.guest import GuestError
-from fscale.vm.tasks import Boot
+from fscale.vm.tasks import GuestJob
 
 
 class GuestBoots(Guests):
@@ -47,17 +47,17 @@ class GuestBoots(Guests):
             cells += [relabel(cell, name, repetition) for cell in store.cells() if wanted(cell.key)]
         return cells
 
-    def first_round(self) -> list[Boot]:
+    def first_round(self) -> list[GuestJob]:
         """See Guests."""
         return [self._planned(name, repetition) for name, repetition in self._turns(1)]
 
     def _turns(self, first: int) -> list[tuple[str, int]]:
         return turns(f"{self.plan.seed} boots {first}", first)
 
-    def _planned(self, name: str, repetition: int) -> Boot:
+    def _planned(self, name: str, repetition: int) -> GuestJob:
         side = self.plan.sides[name]
         directory = boot_directory(self.plan.output, name, repetition)
-        return Boot(side.guest, side.parts.added(self.plan.job(side, directory, repetition)))
+        return GuestJob(side.guest, side.parts.added(self.plan.job(side, directory, repetition)))
 
     def _boot(self, name: str, repetition: int) -> None:
         boot, side = self._planned(name, repetition), self.plan.sides[name]

@@ -34,7 +34,7 @@ from fscale.vm import untrusted
 from fscale.vm.paused_guest import GuestGone, PausedGuest
 from fscale.vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
 from fscale.vm.steps import Steps
-from fscale.vm.tasks import Boot, Elsewhere
+from fscale.vm.tasks import Elsewhere, GuestJob
 
 # An emulated guest translates code on first execution, so it warms up for a second after a pilot.
 TIMED = Slicing(seconds=0.05, blocks=40, warmup=20)
@@ -88,7 +88,7 @@ class GuestPairs(Guests):
         numbers = range(1, last + 1)
         return [(name + ending, n) for n in numbers for ending in self.kinds for name in SIDES]
 
-    def first_round(self) -> list[Boot]:
+    def first_round(self) -> list[GuestJob]:
         """See Guests."""
         return [
             self._boot(name, 1, ending, counts)
@@ -144,15 +144,15 @@ class GuestPairs(Guests):
                     cells[-1].latency = None  # it is that of the turns for warming up, too
         return cells
 
-    def _boot(self, name: str, number: int, ending: str, counts: bool) -> Boot:
+    def _boot(self, name: str, number: int, ending: str, counts: bool) -> GuestJob:
         """A boot of a side."""
         side = self.plan.sides[name]
         guest = replace(side.guest, accelerator="tcg-icount") if counts else side.guest
         directory = boot_directory(self.plan.output, name + ending, number)
         job = self.plan.job(side, directory, number, *_options(counts))
-        return Boot(guest, side.parts.added(job))
+        return GuestJob(guest, side.parts.added(job))
 
-    def _missing(self, first: int, slots: int) -> list[Boot]:
+    def _missing(self, first: int, slots: int) -> list[GuestJob]:
         """What is not there of the pairs from `first` on that the next look needs.
 
         The pairs are as many as `slots` guests at once count.
@@ -164,7 +164,7 @@ class GuestPairs(Guests):
 
     def _measure_pair(
         self,
-        boots: Mapping[str, Boot],
+        boots: Mapping[str, GuestJob],
         number: int,
         counts: bool,
         wanted: Callable[[CellKey], bool],

@@ -32,7 +32,7 @@ from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
-from fscale.vm.tasks import Boot
+from fscale.vm.tasks import GuestJob
 
 DEFAULT_KERNEL = "bookworm"
 
@@ -263,7 +263,7 @@ class Guests(EveryPointAtOnce, ABC):
         """All boots up to a repetition: side (with the suffix of its directory), repetition."""
 
     @abstractmethod
-    def first_round(self) -> list[Boot]:
+    def first_round(self) -> list[GuestJob]:
         """The boots of the first round, in their order."""
 
     @abstractmethod

@@ -21,9 +21,16 @@ from fscale.ab.slicing import Slicing
 from fscale.analysis.metrics import LATENCIES, NEVER_SLICED
 from fscale.model.errors import FscaleError
 from fscale.model.latency import why_none
-from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import Cell, CellKey, Slice
-from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns, in_turns, turn_settings
+from fscale.runner.cell.turns import (
+    LoadEnded,
+    LoadTimeout,
+    SlicedLoad,
+    Turn,
+    in_turns,
+    turn_settings,
+)
 from fscale.runner.machine.kernelsettings import of_machine
 from fscale.runner.session import Session, copy_outcome, new_cell
 from fscale.runner.setup import Setup
@@ -129,7 +136,7 @@ def measure_pair(
         # Even a change of a mount, which is noticed at the end, invalidates both cells.
         stack.callback(invalidate_partner, cells.values())
         targets = stack.enter_context(_placed(session, setups, cells, seed))
-        turns: dict[str, Turns] = {}
+        turns: dict[str, SlicedLoad] = {}
         for side, target in targets.items():
             setup = setups[side]
             asked = _asked(setup, target, slicing)
@@ -179,7 +186,7 @@ def _placed(
         yield targets
 
 
-def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target, Settings]:
+def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target, LoadSettings]:
     """The load, target and settings of a side; the duration is its longest work in all turns.
 
     The stock that is prepared must last for that duration.
@@ -190,7 +197,7 @@ def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target
 
 
 def _alternate(
-    turns: Mapping[str, Turns],
+    turns: Mapping[str, SlicedLoad],
     cells: Mapping[str, Cell],
     slicing: Slicing,
     coin: random.Random,

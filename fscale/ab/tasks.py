@@ -11,8 +11,8 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
 from fscale.farm.answer import Answer, Refused
 from fscale.farm.engine import NodeEngine
-from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import save_answer
 from fscale.farm.task import Task, identity
 from fscale.model import runs
 from fscale.model.catalogue import explain
@@ -101,7 +101,7 @@ def _store(store: Store, old: Run | None, answer: Answer) -> None:
         ab_record = AbRecord.model_validate_json(answer.record)
     except ValidationError as error:
         raise Refused(f"{AB_FILE} of {answer.header.host}: {explain(error)}") from None
-    keep(store, answer)
+    save_answer(store, answer)
     run = runs.claim(answer.run, store.directory)
     if old:
         run.started, run.command = old.started, [*old.command, *run.command]

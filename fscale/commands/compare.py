@@ -12,7 +12,7 @@ from fscale.commands.options.helptext import JUDGING
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions, judge
 from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.limits import MOST_SEED
 
 _EPILOG = """
@@ -30,7 +30,7 @@ _OF_RATES = {
 
 def _directory(run: Path, db: Path) -> Path:
     """Find a results directory, also by its tag or name in the history."""
-    if seen.exists(run) or not seen.exists(db):
+    if filetest.exists(run) or not filetest.exists(db):
         return run
     from fscale.analysis.history import index  # noqa: PLC0415
 

@@ -29,7 +29,7 @@ from fscale.runner.run import execute, execute_on, preview
 from fscale.runner.session import machine_held
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import plan
-from fscale.runner.turn_server import Line, offer_cell
+from fscale.runner.turn_server import ControllerLine, offer_cell
 
 _EPILOG = """
 More examples:
@@ -99,7 +99,7 @@ def _run(
         _say_shortage(prepared.cells)
         with _written(prepared.store.directory, outputs):
             if turns:
-                with contextlib.closing(Line(turns)) as line:
+                with contextlib.closing(ControllerLine(turns)) as line:
                     execute(
                         prepared, signals, lambda s, key: offer_cell(s, key, line, turn_seconds)
                     )

@@ -25,7 +25,7 @@ class Full(FscaleError):  # noqa: N818 - it says what happened
 
 
 @dataclass(frozen=True)
-class Limits:
+class SlurmLimits:
     """What Slurm takes at most."""
 
     jobs: int
@@ -58,7 +58,7 @@ UNKNOWN = State("unknown to Slurm")
 """a job that ended more than MinJobAge seconds ago"""
 
 
-def limits() -> Limits:
+def limits() -> SlurmLimits:
     """Ask Slurm for its limits.
 
     Raises:
@@ -69,7 +69,7 @@ def limits() -> Limits:
         raise MissingTool(f"{', '.join(missing)}: not installed; jobs of Slurm are submitted by it")
     text = _run("scontrol", "show", "config")
     found = {k: int(v) for k, v in re.findall(r"^(Max\w+)\s*= (\d+)\b", text, re.MULTILINE)}
-    return Limits(max(1, found["MaxJobCount"] // 2), max(1, found["MaxArraySize"] - 1))
+    return SlurmLimits(max(1, found["MaxJobCount"] // 2), max(1, found["MaxArraySize"] - 1))
 
 
 def nodes(partition: str | None) -> int:

@@ -94,7 +94,7 @@ class Slurm:
     """See fscale.farm.engine.Engine."""
 
     def __init__(
-        self, spool: Path, partition: str | None, nodes: int, limits: jobs.Limits, say: Say
+        self, spool: Path, partition: str | None, nodes: int, limits: jobs.SlurmLimits, say: Say
     ) -> None:
         self.slots = nodes
         self._spool = spool

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fscale.model import paths, seen, variant
+from fscale.model import filetest, paths, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.files import parse_toml
@@ -84,7 +84,7 @@ def load_suite(path: Path) -> Suite:
     Raises:
         FscaleError: there is no such suite, or it is not valid.
     """
-    if not seen.is_file(path) and path.suffix != ".toml" and len(path.parts) == 1:
+    if not filetest.is_file(path) and path.suffix != ".toml" and len(path.parts) == 1:
         named = paths.SUITES / f"{path}.toml"
         if not named.exists():
             raise FscaleError(f"there is no suite {path}{suggest(str(path), names(paths.SUITES))}")
@@ -112,7 +112,7 @@ def split_names(text: str) -> list[str]:
     while words:
         ends = next((n for n, word in enumerate(words) if _TOML in word), 0)
         path = ",".join(words[: ends + 1])
-        length = ends + 1 if seen.is_file(Path(path.partition(_TOML)[0].strip() + _TOML)) else 1
+        length = ends + 1 if filetest.is_file(Path(path.partition(_TOML)[0].strip() + _TOML)) else 1
         names.append(",".join(words[:length]).strip())
         words = words[length:]
     return [name for name in names if name]

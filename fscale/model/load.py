@@ -28,7 +28,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Settings:
+class LoadSettings:
     """Settings of a suite that are not part of a cell's key. Times are in seconds."""
 
     warmup: float
@@ -111,7 +111,7 @@ class Load(Protocol):
         ...
 
     def command(
-        self, target: Target, settings: Settings, sync: tuple[int, int] | None
+        self, target: Target, settings: LoadSettings, sync: tuple[int, int] | None
     ) -> list[str]:
         """Return the argv to start."""
         ...

@@ -54,7 +54,7 @@ class FioJob(Strict):
     )
 
 
-class Command(Strict):
+class CommandLoad(Strict):
     """A load that is a command. Arguments may hold {directory}, {cores} and the like."""
 
     run: list[str] = Field(min_length=1, description="argv, which is timed from start to end")
@@ -88,7 +88,7 @@ class Command(Strict):
     )
 
     @model_validator(mode="after")
-    def _whole(self) -> "Command":
+    def _whole(self) -> "CommandLoad":
         named: set[str] = set(self.json_)
         for pattern in self.regex:
             try:
@@ -151,7 +151,7 @@ class LoadFile(Strict):
         default={}, description="$NAME of a job file and {name} of a command have the values"
     )
     fio: FioJob | None = Field(default=None, description="the load is a fio job")
-    command: Command | None = Field(default=None, description="the load is a command")
+    command: CommandLoad | None = Field(default=None, description="the load is a command")
 
     @model_validator(mode="after")
     def _one_kind(self) -> "LoadFile":
@@ -180,7 +180,7 @@ class LoadFile(Strict):
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedLoad:
     """A load by its name in results, with the texts that define it."""
 
     name: str
@@ -220,7 +220,7 @@ class Named:
         )
 
 
-def read(text: str) -> Named:
+def read(text: str) -> NamedLoad:
     """Read a load by its name in `configs/loads`, or by the path of its TOML file.
 
     Raises:
@@ -241,4 +241,4 @@ def read(text: str) -> Named:
         except (OSError, UnicodeDecodeError) as error:
             said = error.strerror if isinstance(error, OSError) else "it is not text"
             raise FscaleError(f"{path}: the job file {job} cannot be read: {said}") from None
-    return Named(path.stem, path.resolve(), file, texts)
+    return NamedLoad(path.stem, path.resolve(), file, texts)

@@ -6,7 +6,7 @@ import resource
 import shutil
 from pathlib import Path
 
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.results import Machine
 from fscale.system import cgroups
@@ -18,7 +18,7 @@ MIN_SPACE = 256 << 20
 def existing(path: Path) -> Path:
     """Return the path, or its nearest ancestor that exists."""
     path = path.absolute()
-    return next(p for p in [path, *path.parents] if seen.exists(p))
+    return next(p for p in [path, *path.parents] if filetest.exists(p))
 
 
 def check_proc(proc: Path = Path("/proc")) -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from fscale.model import catalogue
 from fscale.model.bench import BenchOutput, Descriptor
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.load import Outcome, Settings, Target
+from fscale.model.load import LoadSettings, Outcome, Target
 from fscale.model.results import Status
 from fscale.system.programs import made
 
@@ -38,7 +38,7 @@ class Microbench:
         """Do nothing: the binary sets up by itself before it reports that it is ready."""
 
     def command(
-        self, target: Target, settings: Settings, sync: tuple[int, int] | None
+        self, target: Target, settings: LoadSettings, sync: tuple[int, int] | None
     ) -> list[str]:
         """Return the command line of the microbenchmark."""
         key = target.key

@@ -10,7 +10,7 @@ from typing import Any
 
 from fscale.model import catalogue, runs, variant
 from fscale.model.config import FileSystem, Suite
-from fscale.model.load import Settings
+from fscale.model.load import LoadSettings
 from fscale.model.results import CellKey, Machine, Mounted, Run
 from fscale.model.store import BENCH, Store
 from fscale.model.topology import beyond, core_counts, machine_layout, place, spreads
@@ -183,7 +183,7 @@ def prepare(request: Request) -> Prepared:
         beside=beside,
         existing=there,
         loads=loads,
-        settings=Settings(
+        settings=LoadSettings(
             warmup=suite.warmup,
             min_window=suite.min_window,
             interval=suite.interval,

@@ -14,7 +14,7 @@ from fscale.runner.prepare import Prepared
 from fscale.runner.progress import Reporter
 from fscale.runner.session import Session, new_tag
 from fscale.runner.signals import Signals
-from fscale.runner.tasks import Planned
+from fscale.runner.tasks import PlannedRun
 from fscale.system.executor import DryExecutor, Executor
 
 
@@ -73,7 +73,7 @@ def execute(
                 reporter.ends(cell)
 
 
-def execute_on(engine: NodeEngine, planned: Planned) -> None:
+def execute_on(engine: NodeEngine, planned: PlannedRun) -> None:
     """Measure the unfinished cells on other machines.
 
     Raises:

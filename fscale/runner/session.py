@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Outcome, Target
 from fscale.model.paths import TRACEFS
@@ -18,8 +18,8 @@ from fscale.model.store import Store
 from fscale.runner import guard
 from fscale.runner.cell.measure import measure, seed_of
 from fscale.runner.machine import host
+from fscale.runner.machine.changes import Cgroup, Mount, NotUndone, RunProcesses, TempDir
 from fscale.runner.machine.journal import Journal, exclusive, recover
-from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Processes, TempDir
 from fscale.runner.profilers.context import Context
 from fscale.runner.setup import Setup
 from fscale.runner.signals import Signals
@@ -66,9 +66,9 @@ class Session:
             Stopped: the machine could not be restored.
         """
         try:
-            self.journal.apply(Processes(tag=self.tag))
+            self.journal.apply(RunProcesses(tag=self.tag))
             tracefs = self.setup.profilers and powers.no_mount() is None
-            if tracefs and not seen.is_dir(TRACEFS / "events"):
+            if tracefs and not filetest.is_dir(TRACEFS / "events"):
                 self.journal.apply(
                     Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
                 )
@@ -99,7 +99,7 @@ class Session:
                 cell.status = "error"
                 try:
                     self._measure(cell)
-                except host.Refused:
+                except host.HotplugRefused:
                     self.refused = True
                     raise
         return cell

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fscale.model.config import FileSystem, Medium
-from fscale.model.load import Load, Settings
+from fscale.model.load import Load, LoadSettings
 from fscale.model.results import Control, Machine, Mounted
 from fscale.model.variant import Variant
 from fscale.runner.cell.measure import Limits
-from fscale.runner.profilers.context import Profiler
+from fscale.runner.profilers.context import CellProfiler
 from fscale.runner.storage.disk import CheckedDevice
 
 
@@ -22,7 +22,7 @@ class Setup:
     filesystems: Mapping[str, FileSystem | None]  # None: the file system of the directory
     media: Mapping[str, Medium]
     loads: Mapping[str, Load]
-    settings: Settings
+    settings: LoadSettings
     limits: Limits
     seed: int
     devices: Mapping[str, CheckedDevice] = field(
@@ -35,7 +35,7 @@ class Setup:
     missing: Mapping[str, str] = field(
         default_factory=dict
     )  # file system, medium or workload -> why it is missing
-    profilers: Mapping[str, Profiler] = field(default_factory=dict)
+    profilers: Mapping[str, CellProfiler] = field(default_factory=dict)
     fewest: int = 1
     """cores of the cell with the fewest cores"""
     control: Control | None = None

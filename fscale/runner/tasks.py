@@ -10,10 +10,10 @@ from typing import Any
 
 from fscale.farm.answer import Answer
 from fscale.farm.engine import NodeEngine
-from fscale.farm.keep import hosts, keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import hosts, save_answer
 from fscale.farm.task import Task, identity
-from fscale.model import runs, seen
+from fscale.model import filetest, runs
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.facts import list_other_machine
 from fscale.model.load import Load
@@ -40,7 +40,7 @@ class NotPlanned(FscaleError):  # noqa: N818 - it says what happened
 
 
 @dataclass
-class Planned:
+class PlannedRun:
     """A run that a machine of an engine has planned."""
 
     run: Run
@@ -58,7 +58,7 @@ class Planned:
 def describe(request: Request, wait: float) -> dict[str, Any]:
     """Describe a request for another machine, which has the same files in the same places."""
     described: dict[str, Any] = {
-        name: str(path.absolute() if seen.exists(path) else path)
+        name: str(path.absolute() if filetest.exists(path) else path)
         for name in _PATHS
         if (path := getattr(request, name)) is not None
     }
@@ -89,7 +89,7 @@ def request_from(
     )
 
 
-def plan(request: Request, wait: float, engine: NodeEngine) -> Planned:
+def plan(request: Request, wait: float, engine: NodeEngine) -> PlannedRun:
     """Let a machine of the engine plan a run, or the continuation of the one in the output.
 
     Raises:
@@ -113,10 +113,10 @@ def plan(request: Request, wait: float, engine: NodeEngine) -> Planned:
             run.machine.hostname = old.machine.hostname
         runs.resume(old, run, request.output)
     work["seed"] = run.seed
-    return Planned(run, answer.planned.cells, store, old is not None, work)
+    return PlannedRun(run, answer.planned.cells, store, old is not None, work)
 
 
-def measure(planned: Planned, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
+def measure(planned: PlannedRun, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
     """Measure the unfinished cells, each as a task; the cell of a task that failed says why.
 
     The run's record is stored already.
@@ -137,7 +137,7 @@ def measure(planned: Planned, engine: NodeEngine, ends: Callable[[Cell], None]) 
             _store(planned.store, answer, ends)
     except Interrupted:
         for answer in engine.cancel():
-            keep(planned.store, answer)
+            save_answer(planned.store, answer)
         raise
 
 
@@ -149,7 +149,7 @@ def _store(store: Store, answer: Answer, ends: Callable[[Cell], None]) -> None:
     for cell in answer.cells:
         if cell.status == "interrupted":
             cell.reason = f"{cell.reason}; {answer.header.text}"
-    keep(store, answer)
+    save_answer(store, answer)
     for cell in failed:
         store.save_cell(cell)
     for cell in [*answer.cells, *failed]:

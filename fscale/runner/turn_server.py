@@ -25,7 +25,7 @@ from fscale.runner.session import Session, copy_outcome, new_cell
 GO, SKIP, TURN, END = "gste"
 
 
-class Line:
+class ControllerLine:
     """The connection to the controller: a serial port, or any file to read from and write to."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Line:
         os.close(self._fd)
 
 
-def offer_cell(session: Session, key: CellKey, line: Line, seconds: float) -> Cell | None:
+def offer_cell(session: Session, key: CellKey, line: ControllerLine, seconds: float) -> Cell | None:
     """Offer a cell to the controller, and measure it in turns of `seconds`; None if skipped.
 
     The key's duration bounds the working time of the cell over all its turns.
@@ -88,7 +88,7 @@ def offer_cell(session: Session, key: CellKey, line: Line, seconds: float) -> Ce
     return cell
 
 
-def _measure(session: Session, key: CellKey, line: Line, seconds: float) -> Cell:
+def _measure(session: Session, key: CellKey, line: ControllerLine, seconds: float) -> Cell:
     cell, setup = new_cell(key), session.setup
     with session.recorded([cell]):
         if reason := session.lacking(key):

@@ -17,7 +17,7 @@ from fscale.model.bench import Plain, Strict
 from fscale.model.errors import FscaleError
 from fscale.model.files import parse_json
 from fscale.model.results import Cpu
-from fscale.sim.machine import Costs, Latencies, Machine
+from fscale.sim.machine import Costs, Latencies, SimulatedMachine
 from fscale.system.executor import Executor
 from fscale.system.programs import made
 
@@ -96,7 +96,7 @@ def sample(cpus: Sequence[int]) -> PrimitivesOutput:
     )
 
 
-def machine(measured: Calibration) -> Machine:
+def machine(measured: Calibration) -> SimulatedMachine:
     """The machine whose costs are the medians over all calls and pairs of CPUs."""
     one = _medians(measured, remote=False)
     core = {
@@ -127,7 +127,7 @@ def machine(measured: Calibration) -> Machine:
     sockets = [socket for cpu, socket in measured.sockets.items() if cpu in used]
     near, far = latency(one), latency(_medians(measured, remote=True) or one)
     after = one.get("add_after_read", one["upgrade"]) - core["add_ns"]
-    return Machine(
+    return SimulatedMachine(
         title=f"{len(used)} cores of {measured.cpu}",
         source=f"fscale calibrate, {measured.day:%d %B %Y}, medians of {len(measured.samples)} "
         "calls over all pairs of cores",
@@ -207,7 +207,7 @@ def _medians(measured: Calibration, *, remote: bool) -> dict[str, float]:
     return medians
 
 
-def toml(machine: Machine) -> str:
+def toml(machine: SimulatedMachine) -> str:
     """The machine as a TOML file of configs/machines."""
     lines = ["# SPDX-License-Identifier: GPL-2.0-only"]
     tables: list[tuple[str, Mapping[str, object]]] = []

@@ -70,7 +70,7 @@ class Costs(Strict):
     )
 
 
-class Machine(Strict):
+class SimulatedMachine(Strict):
     """`configs/machines/<name>.toml`: sockets of equal cores, one hardware thread each."""
 
     title: Plain
@@ -92,7 +92,7 @@ class Machine(Strict):
     cost: Costs
 
     @model_validator(mode="after")
-    def _fits(self) -> "Machine":
+    def _fits(self) -> "SimulatedMachine":
         if self.cores > MOST_CPUS:
             raise ValueError(f"has {self.cores} cores, but at most {MOST_CPUS} can be emulated")
         return self
@@ -136,19 +136,21 @@ class Method(Strict):
     hot_lines: int = Field(default=256, ge=1, description="lines that are listed per window")
 
 
-def load(name: str) -> Machine:
+def load(name: str) -> SimulatedMachine:
     """A machine by name or by the path of its TOML file; FscaleError with similar names."""
     if name.endswith(".toml"):
-        return load_toml(Path(name), Machine)
+        return load_toml(Path(name), SimulatedMachine)
     path = MACHINES / f"{name}.toml"
     if not path.exists():
         path = own_machines() / path.name
     if not path.exists():
         raise FscaleError(f"unknown machine {name}{suggest(name, known())}")
-    return load_toml(path, Machine)
+    return load_toml(path, SimulatedMachine)
 
 
-def parameters(machine: Machine, method: Method, vcpus: int, memory_mib: int) -> dict[str, int]:
+def parameters(
+    machine: SimulatedMachine, method: Method, vcpus: int, memory_mib: int
+) -> dict[str, int]:
     """All parameters of the plugin by their names; docs/design/simulator-model.md lists them."""
     return {
         "vcpus": vcpus,

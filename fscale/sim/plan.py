@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
-from fscale.sim.machine import Machine
+from fscale.sim.machine import SimulatedMachine
 
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
 NO_MEDIUM = "none"
@@ -81,7 +81,7 @@ class Sockets:
         return f"{self.vcpus},sockets={self.sockets},cores={self.cores},threads=1,maxcpus={most}"
 
 
-def sockets(machine: Machine, vcpus: int) -> Sockets:
+def sockets(machine: SimulatedMachine, vcpus: int) -> Sockets:
     """The first `vcpus` cores of a machine; FscaleError if it has fewer."""
     if vcpus > machine.cores:
         raise FscaleError(

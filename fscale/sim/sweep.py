@@ -258,7 +258,7 @@ def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
 
 def _machine(
     sweep: Sweep,
-    described: machine.Machine,
+    described: machine.SimulatedMachine,
     kernel: Kernel,
     emulated: Qemu,
     parameters: dict[str, int],

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fscale.farm.engine import Engine
-from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import save_answer
 from fscale.farm.task import Task, identity
 from fscale.model.config import FileSystem, Medium
 from fscale.model.errors import Exit, FscaleError
@@ -50,7 +50,7 @@ def boot_elsewhere(
     engine.submit(tasks, objects)
     failed = 0
     for answer in engine.collect():
-        keep(prepared.store, answer)
+        save_answer(prepared.store, answer)
         for cell in answer.cells:
             ends(cell)
         if len(answer.cells) < len(answer.task.keys):

@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from fscale.model import paths, seen
+from fscale.model import filetest, paths
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.system.executor import which
 
@@ -41,7 +41,7 @@ _LINES = 4  # of a compiler's errors
 def found(need: Need) -> str | None:
     """The path of what is needed; None if this machine has nothing of it."""
     for one in (need,) if isinstance(need, str) else need:
-        path = one if one.startswith("/") and seen.exists(one) else which(one)
+        path = one if one.startswith("/") and filetest.exists(one) else which(one)
         if path is not None:
             return path
     return None

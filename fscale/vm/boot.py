@@ -15,7 +15,7 @@ from fscale.vm.place import Job, JobFiles
 from fscale.vm.qemu import Qemu
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
-from fscale.vm.tasks import Boot
+from fscale.vm.tasks import GuestJob
 
 
 def prepare(
@@ -25,7 +25,7 @@ def prepare(
     *,
     filesystems: Sequence[str] = (),
     user_files: Sequence[Path] = (),
-) -> tuple[Boot, Qemu]:
+) -> tuple[GuestJob, Qemu]:
     """Prepare the kernel that the request names, and all that its guest needs to run `job`.
 
     Modules and tools that `filesystems` have as source are built and passed to the guest;
@@ -40,7 +40,7 @@ def prepare(
     )
     job = replace(parts.added(replace(job, modules=given)), timeout=request.timeout)
     guest, emulator = guests.prepare(kernel, request, rootfs.images(steps), steps)
-    return Boot(guest, job), emulator
+    return GuestJob(guest, job), emulator
 
 
 def start(
@@ -59,7 +59,7 @@ def start(
     return guests.run(boot.guest, emulator, boot.job, steps)
 
 
-def print_commands(boot: Boot, emulator: Qemu) -> None:
+def print_commands(boot: GuestJob, emulator: Qemu) -> None:
     """Print the commands of a boot."""
     place = JobFiles(Path("RUN"))
     print(shlex.join(guests.plan(boot.guest, emulator, boot.job, place)))

@@ -16,7 +16,7 @@ from fscale.model.errors import FscaleError
 from fscale.vm import crashload, untrusted
 from fscale.vm.crashtest import PLANTS, Result, Spec
 from fscale.vm.place import Job
-from fscale.vm.tasks import Boot, Elsewhere
+from fscale.vm.tasks import Elsewhere, GuestJob
 
 # mkfs.xfs refuses devices smaller than 300 MiB.
 SIZE = 320 << 20
@@ -85,7 +85,7 @@ def job(spec: Spec, directory: Path, output: Path) -> Job:
     return Job(argv, output, files={_SPEC: written})
 
 
-def run_elsewhere(boot: Boot, spec: Spec, directory: Path, elsewhere: Elsewhere) -> Result:
+def run_elsewhere(boot: GuestJob, spec: Spec, directory: Path, elsewhere: Elsewhere) -> Result:
     """Test on other machines, in several guests; each records the workload and tests some points.
 
     `boot` is the guest that would test all of them here; its output directory gets one directory
@@ -97,7 +97,7 @@ def run_elsewhere(boot: Boot, spec: Spec, directory: Path, elsewhere: Elsewhere)
         name = f"part{part + 1}"
         part_job = job(replace(spec, part=part, parts=parts), directory / name, boot.output / name)
         files = {**boot.job.files, **part_job.files}
-        boots.append(Boot(boot.guest, replace(boot.job, output=part_job.output, files=files)))
+        boots.append(GuestJob(boot.guest, replace(boot.job, output=part_job.output, files=files)))
     elsewhere.run(boots)
     result = merge(load(one.output, one.output.with_suffix(".log").read_text()) for one in boots)
     (boot.output / CRASH_FILE).write_text(json.dumps(asdict(result), indent=1) + "\n")

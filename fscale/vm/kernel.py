@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.vm import initramfs, vmlinux
 from fscale.vm.cache import cache_root, digest, entry, file_digest
@@ -68,7 +68,7 @@ def resolve(
     spec = ALIASES.get(spec, spec)
     suite, _, package = spec.partition(":")
     path = Path(spec)
-    has_own = tree is not None or suite in SUITES or seen.is_dir(path) or path.suffix == ".deb"
+    has_own = tree is not None or suite in SUITES or filetest.is_dir(path) or path.suffix == ".deb"
     if modules is not None and has_own:
         raise FscaleError(
             f"--modules {modules}: {tree or spec} has its own modules; give --modules with the "
@@ -78,11 +78,11 @@ def resolve(
         return from_tree(tree, steps)
     if suite in SUITES:
         return from_debian(suite, package or None, steps)
-    if seen.is_dir(path):
+    if filetest.is_dir(path):
         return from_tree(path, steps)
-    if seen.is_file(path) and path.suffix == ".deb":
+    if filetest.is_file(path) and path.suffix == ".deb":
         return from_deb(path, path.stem, file_digest([path]), steps)
-    if seen.is_file(path):
+    if filetest.is_file(path):
         return from_image(path, modules, steps)
     raise FscaleError(
         f"unknown kernel {spec}; give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fscale.model import catalogue, paths, seen
+from fscale.model import catalogue, filetest, paths
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.variant import split_partitions
@@ -57,7 +57,7 @@ def _check_built_for(kernel: Kernel, modules: Iterable[Path]) -> None:
     for module in modules:
         magic = _modinfo(module, "vermagic")
         if magic is None:
-            what = "is not a kernel module" if seen.exists(module) else "does not exist"
+            what = "is not a kernel module" if filetest.exists(module) else "does not exist"
             raise FscaleError(f"the module {module} {what}; give a .ko file")
         release = magic.partition(" ")[0]
         if release and _version(release) != _version(kernel.release):
@@ -100,7 +100,7 @@ def build_parts(
     they are for another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
-    if tree is None and seen.is_dir(spec):
+    if tree is None and filetest.is_dir(spec):
         tree = Path(spec)
     files = {path.stem: path for path in user_files}
     modules: list[Path] = []
@@ -108,7 +108,7 @@ def build_parts(
     for name in dict.fromkeys(split_partitions(name)[0] for name in names):
         named = Path(name) if catalogue.is_path(name) else paths.FILESYSTEMS / f"{name}.toml"
         path = files.get(name, named)
-        source = _source(path) if seen.exists(path) else None
+        source = _source(path) if filetest.exists(path) else None
         if source is None:
             continue
         target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)

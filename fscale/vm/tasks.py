@@ -9,8 +9,8 @@ from typing import Any
 
 from fscale.farm.answer import CRASH_FILE, Answer
 from fscale.farm.engine import Engine, Say
-from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import save_answer
 from fscale.farm.task import Task, identity
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.store import Store
@@ -33,7 +33,7 @@ class BootFailed(FscaleError):  # noqa: N818 - it says what happened
 
 
 @dataclass(frozen=True)
-class Boot:
+class GuestJob:
     """A guest and its job, which stores something."""
 
     guest: Guest
@@ -62,7 +62,7 @@ class Elsewhere:
         """The number of guests that run at the same time."""
         return self._engine.slots
 
-    def run(self, boots: Sequence[Boot]) -> None:
+    def run(self, boots: Sequence[GuestJob]) -> None:
         """Run boots, and store what their jobs stored.
 
         The end of what a guest printed lies beside its output, as `.log`.
@@ -85,7 +85,7 @@ class Elsewhere:
             raise BootFailed("\n".join(failed))
 
 
-def make(boot: Boot, emulator: Qemu, objects: Objects, call: str) -> Task:
+def make(boot: GuestJob, emulator: Qemu, objects: Objects, call: str) -> Task:
     """Make a task of a boot; its files are added to `objects`."""
     guest, job = boot.guest, boot.job
     named = {f"{CONTROL}/{number}": name for number, name in enumerate(job.files)}
@@ -113,7 +113,7 @@ def make(boot: Boot, emulator: Qemu, objects: Objects, call: str) -> Task:
     return Task(kind="guest", identity=identity(), plan=plan, keys=[], files=files, work=work)
 
 
-def boot_from(task: Task, directory: Path, output: Path, steps: Steps) -> tuple[Boot, Qemu]:
+def boot_from(task: Task, directory: Path, output: Path, steps: Steps) -> tuple[GuestJob, Qemu]:
     """Turn a task back into a boot, whose input files are in `directory`.
 
     Raises:
@@ -130,7 +130,7 @@ def boot_from(task: Task, directory: Path, output: Path, steps: Steps) -> tuple[
         files={name: directory / role for role, name in work["control"].items()},
         timeout=work["timeout"],
     )
-    return Boot(guest, job), same_qemu(task, steps)
+    return GuestJob(guest, job), same_qemu(task, steps)
 
 
 def kernel_files(kernel: Kernel, objects: Objects) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _store(output: Path, answer: Answer) -> None:
     """Keep what a guest stored. The run is written last: it says that the boot is complete."""
     untrusted.remove(output)
     store = Store(output)
-    keep(store, answer)
+    save_answer(store, answer)
     if answer.record is not None:
         store.save(CRASH_FILE, answer.record)
     if answer.run is not None:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from fscale.farm.keep import hosts
+from fscale.farm.results import hosts
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.results import Cell

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from fscale.farm import jobs
-from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import save_answer
 from fscale.farm.slurm import Slurm
 from fscale.model.store import Store
 from tests.cluster.slurm import call
@@ -51,7 +51,7 @@ def main(count: int) -> None:
         kept, polled = 0, 0.0
         for answer in engine.collect():
             now = time.monotonic()
-            keep(store, answer)
+            save_answer(store, answer)
             polled += time.monotonic() - now
             kept += len(answer.cells)
         seconds = time.monotonic() - began

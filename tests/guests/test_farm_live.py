@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale.farm.keep import hosts
 from fscale.farm.objects import digest_of
+from fscale.farm.results import hosts
 from fscale.model import paths
 from fscale.model.store import Store
 from tests.guests import test_simulate_live

@@ -17,8 +17,8 @@ from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
+from fscale.runner.machine.changes import CPUS, CpuOffline
 from fscale.runner.machine.journal import Journal, exclusive
-from fscale.runner.machine.settings import CPUS, CpuOffline
 from fscale.runner.storage.disk import BY_ID
 from fscale.system import powers
 from fscale.system.executor import Executor

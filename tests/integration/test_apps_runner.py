@@ -13,7 +13,7 @@ from fscale.analysis.diagnosis.profile import load_profile
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.results import Cell
-from fscale.runner.machine.settings import LoopDevice, Partitions
+from fscale.runner.machine.changes import LoopDevice, Partitions
 from fscale.runner.profilers import usable
 from fscale.system.executor import Executor
 from tests.support.runner import command, environment, fake_bench, hold_machine, state, suite

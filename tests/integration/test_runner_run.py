@@ -21,7 +21,7 @@ from junitparser import JUnitXml
 from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
-from fscale.runner.machine import host, settings
+from fscale.runner.machine import changes, host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.profilers.context import Context
 from fscale.runner.request import Request
@@ -486,7 +486,7 @@ def test_a_worker_that_hangs_in_the_kernel_does_not_hang_us(
     # All patience is a tenth of what it is: with the whole of it, this lasts a minute.
     kill = processes.kill
     monkeypatch.setattr(processes, "kill", lambda find, timeout: kill(find, timeout / 10))
-    monkeypatch.setattr(settings, "_BUSY", settings._BUSY / 10)
+    monkeypatch.setattr(changes, "_BUSY", changes._BUSY / 10)
     made = prepared(tmp_path, margin=0.5, options={"DRBL": {"act": "write"}})
     messages: list[str] = []
     target = STATE / "mnt"

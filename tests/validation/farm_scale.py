@@ -23,8 +23,8 @@ from psutil import Process
 
 from fscale.farm import dask
 from fscale.farm.answer import Header, pack
-from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
+from fscale.farm.results import save_answer
 from fscale.farm.task import Task
 from fscale.model.store import Store
 from tests.support import farm as farm_support
@@ -84,7 +84,7 @@ def measured(cells: int, directory: Path) -> dict[str, float]:
             engine.submit(tasks, Objects())
             found = 0
             for answer in engine.collect():
-                keep(store, answer)
+                save_answer(store, answer)
                 found += len(answer.cells)
             seconds = time.monotonic() - began
             after = own_cpu(), cpu(scheduler), sum(map(cpu, workers))

@@ -21,7 +21,7 @@ from fscale.ab.point import SIDES
 from fscale.ab.slicing import BLOCK, DEFAULT
 from fscale.analysis.compare.sides import open_sides
 from fscale.model.results import Cell, Slice
-from fscale.runner.cell.turns import Turn, Turns
+from fscale.runner.cell.turns import SlicedLoad, Turn
 from tests.validation.windows import arguments, run
 
 PAUSE = 0.02
@@ -58,7 +58,7 @@ def report(output: Path, workload: str) -> None:
 def main() -> None:
     """Measure workload by workload, and print."""
     given = arguments(__doc__, WORKLOADS, pairs=10)
-    take, play = Turns.take, slices.alternate_turns
+    take, play = SlicedLoad.take, slices.alternate_turns
     pauses = pausing()
 
     def from_the_first_turn(*arguments: Any) -> dict[str, list[Slice]]:
@@ -66,14 +66,14 @@ def main() -> None:
         pauses = pausing()
         return play(*arguments)
 
-    def after_a_pause(self: Turns) -> Turn:
+    def after_a_pause(self: SlicedLoad) -> Turn:
         if next(pauses):
             time.sleep(PAUSE)
         return take(self)
 
     with (
         mock.patch.object(slices, "alternate_turns", from_the_first_turn),
-        mock.patch.object(Turns, "take", after_a_pause),
+        mock.patch.object(SlicedLoad, "take", after_a_pause),
     ):
         for workload in given.workloads.split(","):
             output, fs = given.output / workload, given.filesystem

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from fscale.model.results import Command
-from fscale.runner.machine.settings import Cgroup
+from fscale.runner.machine.changes import Cgroup
 from fscale.system import processes
 from fscale.system.executor import Executor
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import CellKey
 from fscale.runner.cell import accounting, speed
 from fscale.runner.cell.child import Child, LoadTimeout
 from fscale.runner.machine import confinement
-from fscale.runner.machine.settings import Cgroup
-from fscale.runner.profilers.context import Context, Profiler
+from fscale.runner.machine.changes import Cgroup
+from fscale.runner.profilers.context import CellProfiler, Context
 from fscale.system.executor import Executor
 
 
@@ -38,10 +38,10 @@ def seed_of(key: CellKey, seed: int) -> int:
 def measure(
     load: Load,
     target: Target,
-    settings: Settings,
+    settings: LoadSettings,
     limits: Limits,
     do: Executor,
-    profiler: Profiler | None,
+    profiler: CellProfiler | None,
     context: Context,
 ) -> tuple[Outcome, str | None]:
     """Run the load once, bounded in time, and account for CPU time.
@@ -74,9 +74,9 @@ def _run(
     child: Child,
     load: Load,
     target: Target,
-    settings: Settings,
+    settings: LoadSettings,
     limits: Limits,
-    profiler: Profiler | None,
+    profiler: CellProfiler | None,
     context: Context,
 ) -> tuple[Outcome, str | None]:
     argv = load.command(target, settings, child.sync)
@@ -134,7 +134,7 @@ def _others(
 
 
 @contextlib.contextmanager
-def _attached(profiler: Profiler | None, context: Context) -> Iterator[None]:
+def _attached(profiler: CellProfiler | None, context: Context) -> Iterator[None]:
     if profiler is None:
         yield
         return

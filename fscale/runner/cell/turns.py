@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fscale.model.errors import FscaleError
-from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.runner.cell.child import Child, LoadTimeout
 from fscale.runner.cell.measure import Limits
+from fscale.runner.machine.changes import Cgroup
 from fscale.runner.machine.confinement import Quotas
-from fscale.runner.machine.settings import Cgroup
 from fscale.system.executor import Executor
 
 _SECONDS = r"(\d{1,9}\.\d{9})"
@@ -54,7 +54,7 @@ class Turn:
         return " ".join([str(self.ops), *(f"{length:.9f}" for length in lengths), end])
 
 
-class Turns:
+class SlicedLoad:
     """A load that is set up and takes turns until it ends."""
 
     def __init__(self, child: Child, load: Load, target: Target, limits: Limits) -> None:
@@ -83,15 +83,15 @@ class Turns:
         return outcome
 
 
-def turn_settings(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
+def turn_settings(settings: LoadSettings, seconds: float, *, settle: bool = False) -> LoadSettings:
     """Return the settings of a load with turns of `seconds`, with a syncfs() if `settle`."""
     return replace(settings, slice=seconds, warmup=0, min_window=seconds / 2, settle=settle)
 
 
 @contextlib.contextmanager
 def in_turns(
-    load: Load, target: Target, settings: Settings, limits: Limits, do: Executor
-) -> Iterator[Turns]:
+    load: Load, target: Target, settings: LoadSettings, limits: Limits, do: Executor
+) -> Iterator[SlicedLoad]:
     """Set a load up, so that it takes turns inside the `with` block, and kill it at the end.
 
     Raises:
@@ -105,7 +105,7 @@ def in_turns(
     try:
         child.start(load.command(target, settings, child.sync))
         ready = child.wait_ready(limits.setup)
-        turns = Turns(child, load, target, limits)
+        turns = SlicedLoad(child, load, target, limits)
         if not ready:
             raise LoadEnded(turns.end().reason)
         yield turns
@@ -115,4 +115,4 @@ def in_turns(
         raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}")
 
 
-__all__ = ["LoadEnded", "LoadTimeout", "Turn", "Turns", "in_turns", "turn_settings"]
+__all__ = ["LoadEnded", "LoadTimeout", "SlicedLoad", "Turn", "in_turns", "turn_settings"]

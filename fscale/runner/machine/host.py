@@ -15,8 +15,8 @@ from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
 from fscale.model.words import ranges
 from fscale.runner.machine import confinement, kernel, tuning
+from fscale.runner.machine.changes import CpuOffline, NotUndone, insist
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import CpuOffline, NotUndone, insist
 from fscale.system import cgroups, powers
 from fscale.system.executor import Executor
 from fscale.system.powers import CPUS
@@ -241,7 +241,7 @@ def _online() -> dict[int, bool]:
     return {int(p.parent.name[3:]): text(p) == "1" for p in CPUS.glob("cpu[0-9]*/online")}
 
 
-class Refused(FscaleError):  # noqa: N818 - it says what happened
+class HotplugRefused(FscaleError):  # noqa: N818 - it says what happened
     """The kernel refuses to take a CPU offline, or to bring it back."""
 
 
@@ -270,15 +270,15 @@ class Cpus:
         """Try to leave only `fewest` CPUs online; if the kernel refuses, fall back to affinity.
 
         Raises:
-            Refused: the kernel refuses, and the run already has cells measured by hotplug.
+            HotplugRefused: the kernel refuses, and the run already has cells measured by hotplug.
         """
         if self.control != "hotplug" or fewest >= len(self.order) or self._journal.do.dry:
             return
         try:
             self.select(fewest)
-        except Refused as error:
+        except HotplugRefused as error:
             if self._measured_by == "hotplug":
-                raise Refused(
+                raise HotplugRefused(
                     f"{error}, but it did so when the run began; try again later, or use another "
                     f"--output"
                 ) from None
@@ -298,7 +298,7 @@ class Cpus:
         """Leave the first `count` CPUs of the order online and return them.
 
         Raises:
-            Refused: the kernel refuses to change a CPU for some seconds.
+            HotplugRefused: the kernel refuses to change a CPU for some seconds.
             FscaleError: another program has taken a CPU offline, or online.
         """
         wanted = self.order[:count]
@@ -370,7 +370,7 @@ class Cpus:
             f"{text}: `fscale run` retries the affected cells at its end; to measure what is still "
             f"missing then, repeat the same command"
         )
-        raise Refused(text) from None
+        raise HotplugRefused(text) from None
 
     def _warn(self, text: str) -> None:
         if text not in self.warnings:

@@ -18,10 +18,10 @@ from typing import IO
 from pydantic import TypeAdapter, ValidationError
 
 from fscale.model.errors import FscaleError
-from fscale.runner.machine.settings import AnySetting, Cgroup, Processes, Setting
+from fscale.runner.machine.changes import AnyChange, Cgroup, Change, RunProcesses
 from fscale.system.executor import Executor
 
-_SETTINGS: TypeAdapter[AnySetting] = TypeAdapter(AnySetting)
+_CHANGES: TypeAdapter[AnyChange] = TypeAdapter(AnyChange)
 
 
 def _nothing() -> contextlib.AbstractContextManager[object]:
@@ -77,17 +77,17 @@ class Journal:
         self.do = do
         self._shield = shield
         self._file: IO[str] | None = None
-        self._open: dict[int, Setting] = {}
+        self._open: dict[int, Change] = {}
         self.next = 1  # the number of the next change
 
-    def apply(self, setting: Setting) -> int:
+    def apply(self, change: Change) -> int:
         """Record a change, make it, and return its number for `undo`."""
         number = self.next
         self.next += 1
         if not self.do.dry:
-            self._write({"seq": number, "do": setting.model_dump(mode="json")})
-        self._open[number] = setting
-        setting.apply(self.do)
+            self._write({"seq": number, "do": change.model_dump(mode="json")})
+        self._open[number] = change
+        change.apply(self.do)
         return number
 
     def undo(self, number: int) -> None:
@@ -103,11 +103,11 @@ class Journal:
                 self._write({"seq": number, "undone": True})
 
     @contextlib.contextmanager
-    def change(self, setting: Setting) -> Iterator[None]:
+    def change(self, change: Change) -> Iterator[None]:
         """Apply the change inside the `with` block, and undo it at the end."""
         number = self.next
         try:
-            self.apply(setting)
+            self.apply(change)
             yield
         finally:
             if number in self._open:
@@ -120,9 +120,9 @@ class Journal:
         """
         failures = []
         with self._shield():
-            for setting in self._open.values():
-                if isinstance(setting, Processes | Cgroup) and not self.do.dry:
-                    setting.kill()
+            for change in self._open.values():
+                if isinstance(change, RunProcesses | Cgroup) and not self.do.dry:
+                    change.kill()
             for number in sorted(self._open, reverse=True):
                 try:
                     self.undo(number)
@@ -153,7 +153,7 @@ class Journal:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def load(self) -> list[Setting]:
+    def load(self) -> list[Change]:
         """Read the changes that an earlier run left, so that `undo_all` undoes them.
 
         Raises:
@@ -171,7 +171,7 @@ class Journal:
             try:
                 record = json.loads(line)
                 if "do" in record:
-                    self._open[record["seq"]] = _SETTINGS.validate_python(record["do"])
+                    self._open[record["seq"]] = _CHANGES.validate_python(record["do"])
                 else:
                     self._open.pop(record["seq"], None)
             except (ValueError, KeyError, ValidationError) as error:

@@ -8,8 +8,8 @@ from pathlib import Path
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.kernelfile import DEVICE, same_value, value_in_effect
+from fscale.runner.machine.changes import KernelFile
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import KernelFile
 from fscale.system import sysfs
 
 

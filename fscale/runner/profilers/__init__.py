@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from fscale.model.errors import FscaleError
 from fscale.runner.profilers.base import Profiler, ProfilerError
 from fscale.runner.profilers.counts import Counts
-from fscale.runner.profilers.cpu import CacheToCache, Cpu, Hardware
+from fscale.runner.profilers.cpu import CacheToCache, CpuProfiler, Hardware
 from fscale.runner.profilers.kernelstat import LockStat, PerfLock
 from fscale.runner.profilers.locks import Locks
 from fscale.runner.profilers.offcpu import OffCpu
@@ -15,7 +15,7 @@ __all__ = ["PROFILERS", "Profiler", "ProfilerError", "create", "parse_names", "u
 
 PROFILERS: dict[str, Callable[[], Profiler]] = {
     "locks": Locks,
-    "cpu": Cpu,
+    "cpu": CpuProfiler,
     "offcpu": OffCpu,
     "counts": Counts,
     "hardware": Hardware,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fscale.model import seen
+from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.maps import MAP_KEYS
 from fscale.model.paths import TOOL_PATH, TRACEFS
@@ -35,7 +35,7 @@ class ProfilerError(FscaleError):
 class Profiler(ABC):
     """Profiles a cell: attaches after its set-up, detaches when its load has ended.
 
-    One object serves a whole run. It implements `fscale.runner.profilers.context.Profiler`.
+    One object serves a whole run. It implements `fscale.runner.profilers.context.CellProfiler`.
     """
 
     name: str
@@ -134,21 +134,21 @@ def needs_event(event: str) -> str | None:
     """
     if missing := needs_root():
         return missing
-    if seen.is_dir(TRACEFS / "events"):
+    if filetest.is_dir(TRACEFS / "events"):
         there = (TRACEFS / "events" / event.replace(":", "/")).is_dir()
         return None if there else f"this kernel has no tracepoint {event}"
     if missing := needs_tracefs():
         return missing
     # Each tracepoint has a type of this name, for programs that attach to it.
     name = f"btf_trace_{event.partition(':')[2]}".encode()
-    if not seen.exists(BTF) or name in BTF.read_bytes():
+    if not filetest.exists(BTF) or name in BTF.read_bytes():
         return None
     return f"this kernel has no tracepoint {event}"
 
 
 def needs_tracefs() -> str | None:
     """Return why tracefs cannot be had; None if it is mounted, or if a run can mount it."""
-    if seen.is_dir(TRACEFS / "events"):
+    if filetest.is_dir(TRACEFS / "events"):
         return None
     if "tracefs" not in FILESYSTEMS.read_text().split():
         return "this kernel was built without tracing (no tracefs)"

@@ -33,7 +33,7 @@ class BadBtf(FscaleError):  # noqa: N818 - it says what it is
 
 
 @dataclass(frozen=True)
-class Member:
+class StructMember:
     """A member: offset in bytes from the start of the outermost struct, dotted path, type name."""
 
     offset: int
@@ -149,7 +149,7 @@ class Btf:
         kind = self._find(struct_name)
         return kind.size_or_type if kind else None
 
-    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[StructMember]:
         """Yield all members of a struct and of nested structs, outer members first.
 
         The elements of an array of structs are yielded one by one, if there are at most 64.
@@ -158,17 +158,17 @@ class Btf:
         if kind:
             yield from self._walk(kind, 0, "", depth)
 
-    def _walk(self, kind: _Type, start: int, prefix: str, depth: int) -> Iterator[Member]:
+    def _walk(self, kind: _Type, start: int, prefix: str, depth: int) -> Iterator[StructMember]:
         for name, number, position in kind.members:
             bits = position & 0xFFFFFF if kind.flag else position
             offset = start + bits // 8
             path = f"{prefix}.{name}" if prefix and name else prefix or name
             yield from self._member(number, offset, path, depth)
 
-    def _member(self, number: int, offset: int, path: str, depth: int) -> Iterator[Member]:
+    def _member(self, number: int, offset: int, path: str, depth: int) -> Iterator[StructMember]:
         inner, type_name = self._resolve(number)
         if path:
-            yield Member(offset, path, type_name)
+            yield StructMember(offset, path, type_name)
         if depth == 0:
             return
         if inner.kind in (_STRUCT, _UNION):

@@ -24,7 +24,7 @@ class Context:
     named: bool = True  # whether workers are identified by their name, else by the cgroup: see Load
 
 
-class Profiler(Protocol):
+class CellProfiler(Protocol):
     """Observes a cell. Such a cell has `key.profile == name` and is never scored."""
 
     name: str

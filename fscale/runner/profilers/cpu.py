@@ -86,7 +86,7 @@ def event_for(cpus: Sequence[int]) -> str:
     return "cycles" if _counted(rows) and not missing else "cpu-clock"
 
 
-class Cpu(ToolProfiler):
+class CpuProfiler(ToolProfiler):
     """`perf record` of cycles if the hardware counts them, else of cpu-clock."""
 
     name = "cpu"

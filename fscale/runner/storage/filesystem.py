@@ -11,7 +11,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.mount import group, without_effect
 from fscale.model.results import Mounted
 from fscale.runner.machine import numa
-from fscale.runner.machine.settings import Mount
+from fscale.runner.machine.changes import Mount
 from fscale.runner.storage import lazy
 from fscale.system.executor import CommandFailed, Executor, which
 

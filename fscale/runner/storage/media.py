@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fscale.model.config import Medium
+from fscale.runner.machine.changes import Partitions
 from fscale.runner.machine.host import Cpus
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import Partitions
 from fscale.runner.storage import medium
 from fscale.runner.storage.disk import CheckedDevice, Disk
 from fscale.runner.storage.medium import Ready

@@ -10,8 +10,8 @@ from fscale.model.config import Medium, resolve_size
 from fscale.model.errors import FscaleError
 from fscale.runner import guard
 from fscale.runner.machine import numa
+from fscale.runner.machine.changes import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
 from fscale.runner.storage import disk
 from fscale.runner.storage.disk import CheckedDevice, Disk
 from fscale.system import powers

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fscale.model import mkfs, seen
+from fscale.model import filetest, mkfs
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.runner.storage import disk
@@ -114,7 +114,7 @@ def _refuse_hidden(argv: Sequence[str]) -> None:
 
 
 def _refuse_file(argument: str, argv: Sequence[str]) -> None:
-    if MEDIUM not in argument and seen.is_file(argument):
+    if MEDIUM not in argument and filetest.is_file(argument):
         raise FscaleError(
             f"`{shlex.join(argv)}` would overwrite the file {argument}; name {MEDIUM} or a block "
             "device instead"
@@ -137,7 +137,7 @@ def _refuse_absent(argv: Sequence[str]) -> None:
 
 
 def _there(name: str) -> bool:
-    return seen.exists(name) or _sequence_number(name)
+    return filetest.exists(name) or _sequence_number(name)
 
 
 def _in_word(word: str, argv: Sequence[str]) -> Iterator[Path]:
@@ -195,7 +195,7 @@ def _is_block(name: str) -> bool:
 
 
 def _refuse_no_device(option: str, value: str, said: str) -> None:
-    if option in ("device", "name") and "/" not in value and not seen.exists(value):
+    if option in ("device", "name") and "/" not in value and not filetest.exists(value):
         return  # not the name of a device
     raise FscaleError(
         f"{said}: {option}={value} is not a block device; name one by its path in {disk.BY_ID}"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fscale.model.config import FileSystem, resolve_size
 from fscale.runner.machine import kernelsettings
+from fscale.runner.machine.changes import Partitions, TempDir
 from fscale.runner.machine.host import Cpus
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import Partitions, TempDir
 from fscale.runner.storage import filesystem
 from fscale.runner.storage.disk import Disk
 from fscale.runner.storage.medium import Ready

@@ -44,7 +44,7 @@ from fscale.vm.kernel import Kernel
 from fscale.vm.qemu import Guest
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
-from fscale.vm.tasks import Boot, BootFailed
+from fscale.vm.tasks import BootFailed, GuestJob
 from tests.support import synthetic
 from tests.support.synthetic import cell as a_cell
 from tests.unit.ab.test_guest_boots import boot
@@ -336,7 +336,7 @@ class Elsewhere:
         self.asked: list[list[str]] = []
         self._failing = failing
 
-    def run(self, boots: Sequence[Boot]) -> None:
+    def run(self, boots: Sequence[GuestJob]) -> None:
         self.asked.append([one.output.name for one in boots])
         for one in boots:
             assert one.guest.accelerator == "tcg-icount"

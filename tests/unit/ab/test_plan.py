@@ -22,7 +22,7 @@ from fscale.analysis.metrics import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model import catalogue
 from fscale.model.config import Medium
 from fscale.model.errors import FscaleError
-from fscale.model.load import Settings as LoadSettings
+from fscale.model.load import LoadSettings
 from fscale.model.results import Run
 from fscale.model.store import Store
 from fscale.model.variant import parse, split_partitions

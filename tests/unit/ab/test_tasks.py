@@ -10,8 +10,8 @@ from fscale.ab.tasks import Asked, measure_on
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
 from fscale.farm.answer import Answer, Header, Refused, check
-from fscale.farm.keep import hosts
 from fscale.farm.objects import Objects
+from fscale.farm.results import hosts
 from fscale.farm.task import Task
 from fscale.model.errors import Exit, Interrupted
 from fscale.model.results import CellKey

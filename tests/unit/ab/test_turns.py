@@ -15,7 +15,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, Status
-from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns
+from fscale.runner.cell.turns import LoadEnded, LoadTimeout, SlicedLoad, Turn
 from fscale.runner.session import new_cell
 from fscale.runner.setup import Setup
 from tests.support import synthetic
@@ -47,7 +47,7 @@ def cell(side: str, cores: int = 1) -> Cell:
 
 def alternate(a: Side, b: Side, cores: int = 1) -> dict[str, Cell]:
     cells = {"A": cell("A", cores), "B": cell("B", cores)}
-    turns = cast("dict[str, Turns]", {"A": a, "B": b})
+    turns = cast("dict[str, SlicedLoad]", {"A": a, "B": b})
     _alternate(turns, cells, Slicing(blocks=10), random.Random(1))
     return cells
 

@@ -19,7 +19,7 @@ from fscale.apps.registry import applications
 from fscale.model import catalogue, paths
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
-from fscale.model.load import Settings, Target
+from fscale.model.load import LoadSettings, Target
 from fscale.model.variant import split_partitions
 from fscale.runner import plan
 from tests.support import synthetic
@@ -149,11 +149,11 @@ def test_the_runner_asks_for_turns_of_those_that_take_them(tmp_path: Path) -> No
         "fileserver",
     }
     load, where = AppLoad(Exim()), target("ext4", tmp_path)
-    whole = load.command(where, Settings(warmup=1), (3, 4))
+    whole = load.command(where, LoadSettings(warmup=1), (3, 4))
     assert whole[-2:] == ["--sync-fds", "3,4"]
-    turning = load.command(where, Settings(warmup=1, slice=0.01), (3, 4))
+    turning = load.command(where, LoadSettings(warmup=1, slice=0.01), (3, 4))
     assert turning == [*whole, "--slice", "0.01"]
-    settled = Settings(warmup=1, slice=0.01, settle=True)
+    settled = LoadSettings(warmup=1, slice=0.01, settle=True)
     assert load.command(where, settled, (3, 4))[-1] == "--settle"
 
 

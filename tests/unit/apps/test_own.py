@@ -22,7 +22,7 @@ from fscale.cli import app as cli
 from fscale.model import loadfile, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.facts import collect_facts, find_rule
-from fscale.model.loadfile import Command
+from fscale.model.loadfile import CommandLoad
 from fscale.vm.files import pass_loads
 from tests.support.synthetic import cell, key, write_run
 
@@ -141,8 +141,8 @@ def test_another_definition_is_another_load(tmp_path: Path) -> None:
     assert find_rule("workloads.own.definition").on_compare == "refuse"
 
 
-def said(**given: object) -> Command:
-    return Command.model_validate({"run": ["x", "{seconds}"], **given})
+def said(**given: object) -> CommandLoad:
+    return CommandLoad.model_validate({"run": ["x", "{seconds}"], **given})
 
 
 def test_the_last_match_counts() -> None:

@@ -429,13 +429,14 @@ def test_names_are_read_where_the_user_may_not_search(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     code = (
-        "import os; from pathlib import Path; from fscale.model import catalogue, seen\n"
+        "import os; from pathlib import Path; from fscale.model import catalogue, filetest\n"
         "from fscale.runner.profilers import base\n"
         f"os.chdir({str(closed)!r}); os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "assert catalogue.split_names('MWCL,DRBL') == ['MWCL', 'DRBL']\n"
         "assert catalogue.split_names('a.toml,b') == ['a.toml', 'b']\n"
         "assert catalogue.split_filesystems('ext4,tmpfs') == ['ext4', 'tmpfs']\n"
-        "assert not (seen.is_file('quick') or seen.is_dir(Path('quick')) or seen.exists('quick'))\n"
+        "assert not (filetest.is_file('quick') or filetest.is_dir(Path('quick')))\n"
+        "assert not filetest.exists('quick')\n"
         "base.TRACEFS = Path('tracing')\n"
         "base.needs_tracefs()\n"
     )

@@ -11,7 +11,7 @@ from fscale.analysis.reader import load
 from fscale.commands.show import _chosen
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import FscaleError
-from fscale.runner.machine.settings import Mount
+from fscale.runner.machine.changes import Mount
 from fscale.runner.progress import summary
 from fscale.system.executor import CommandFailed, Executor, summarise_failure, which
 from fscale.vm import debian

@@ -8,7 +8,7 @@ import pytest
 
 from fscale.farm import answer
 from fscale.farm.answer import Header, Refused, check, pack, read_files, unpack
-from fscale.farm.keep import hosts, keep
+from fscale.farm.results import hosts, save_answer
 from fscale.model.store import Store
 from tests.support.farm import cell, content, keys, task
 from tests.support.synthetic import machine, write_run
@@ -29,7 +29,7 @@ def test_the_cells_of_a_task_are_kept_with_who_measured_them(tmp_path: Path) -> 
     profile = {f"profiles/{ONE.id}/cpu.json.gz": b"packed"}
     found = check(TASK, *unpack(pack(HEADER, FILES | profile)))
     store = Store(tmp_path)
-    keep(store, found)
+    save_answer(store, found)
     assert [one.key for one in store.cells()] == [ONE, TWO]
     assert (tmp_path / f"profiles/{ONE.id}/cpu.json.gz").read_bytes() == b"packed"
     assert hosts(store) == {ONE.id: "node7", TWO.id: "node7"}
@@ -48,7 +48,7 @@ def test_a_cell_that_is_there_has_its_host_also_after_an_interruption(
 
     monkeypatch.setattr(Store, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        keep(store, check(TASK, *unpack(pack(HEADER, FILES))))
+        save_answer(store, check(TASK, *unpack(pack(HEADER, FILES))))
     assert [one.key for one in store.cells()] == [ONE]
     assert hosts(store) == {ONE.id: "node7"}
 

@@ -11,8 +11,8 @@ import pytest
 
 from fscale.farm.answer import Answer
 from fscale.farm.dask import Dask, is_loopback, open_engine
-from fscale.farm.keep import hosts, keep
 from fscale.farm.objects import Cache, Objects
+from fscale.farm.results import hosts, save_answer
 from fscale.farm.task import Task
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
@@ -61,7 +61,7 @@ class Run:
             with connected(self._cluster, self.said) as engine:
                 engine.submit(self._tasks, self._objects)
                 for answer in engine.collect():
-                    keep(self.store, answer)
+                    save_answer(self.store, answer)
                     self.answers.append(answer)
         except BaseException as error:
             self.error = error

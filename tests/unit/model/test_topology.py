@@ -18,7 +18,7 @@ from fscale.model.topology import (
     place,
     spreads,
 )
-from fscale.runner.machine import host, settings
+from fscale.runner.machine import changes, host
 from fscale.runner.machine.journal import Journal
 from fscale.system import powers
 from fscale.system.executor import DryExecutor
@@ -381,7 +381,7 @@ def test_cpus_kept_free_are_no_others_and_stay_online(
     for n in range(1, 6):
         (tmp_path / f"cpu{n}").mkdir()
         (tmp_path / f"cpu{n}/online").write_text("1\n")
-    for module in (host, settings):
+    for module in (host, changes):
         monkeypatch.setattr(module, "CPUS", tmp_path)
     written: list[str] = []
     cpus = host.Cpus(found, Journal(tmp_path / "journal", DryExecutor(written.append)))

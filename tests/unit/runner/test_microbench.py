@@ -13,7 +13,7 @@ from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
 from fscale.model.latency import quantile, why_none
-from fscale.model.load import Settings, Target
+from fscale.model.load import LoadSettings, Target
 from fscale.model.paths import ROOT
 from fscale.runner import microbench
 from fscale.runner.cell import accounting
@@ -42,7 +42,7 @@ def load(tmp_path: Path) -> microbench.Microbench:
 
 
 def test_command_line(tmp_path: Path) -> None:
-    settings = Settings(warmup=0.5, interval=0.1, max_stock=9, latency=True)
+    settings = LoadSettings(warmup=0.5, interval=0.1, max_stock=9, latency=True)
     argv = load(tmp_path).command(target(tmp_path), settings, (3, 4))
     text = " ".join(argv[1:])
     assert text == (
@@ -53,7 +53,9 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 def test_workers_per_cpu_reach_the_benchmark(tmp_path: Path) -> None:
-    argv = load(tmp_path).command(target(tmp_path, workers_per_cpu=3), Settings(warmup=0.5), (3, 4))
+    argv = load(tmp_path).command(
+        target(tmp_path, workers_per_cpu=3), LoadSettings(warmup=0.5), (3, 4)
+    )
     assert argv[argv.index("--workers-per-cpu") + 1] == "3"
 
 

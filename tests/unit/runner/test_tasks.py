@@ -9,8 +9,8 @@ import pytest
 
 from fscale.farm import answer
 from fscale.farm.answer import AB_FILE, PLANNED, Answer, Header, Planned, Refused, check, read_files
-from fscale.farm.keep import hosts
 from fscale.farm.objects import Objects
+from fscale.farm.results import hosts
 from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError, Interrupted
@@ -170,7 +170,7 @@ def test_several_machines_of_a_run_are_a_warning(tmp_path: Path) -> None:
         for key in KEYS[:1] if one == "n1" else KEYS[1:]:
             found = Header(task=task(key).id, host=one, code=0)
             kept = check(task(key), found, {f"cells/{key.id}.json": content(cell(key))})
-            tasks.keep(planned.store, kept)
+            tasks.save_answer(planned.store, kept)
     (warning,) = warn_of_hosts(planned.store)
     assert "n1 (1 cell)" in warning
     assert "n2 (2 cells)" in warning

@@ -8,7 +8,7 @@ import pytest
 
 from fscale.model.catalogue import load_filesystem
 from fscale.runner.profilers import btf
-from fscale.runner.profilers.btf import Member
+from fscale.runner.profilers.btf import StructMember
 from fscale.sim import kerneltypes
 from fscale.sim.kerneltypes import Types
 from fscale.vm.kernel import Kernel
@@ -25,24 +25,27 @@ SIZES = {
 }
 MEMBERS = {
     **{
-        name: [Member(0x580, "s_inode_list_lock", "spinlock_t"), Member(0x588, "s_inodes", "")]
+        name: [
+            StructMember(0x580, "s_inode_list_lock", "spinlock_t"),
+            StructMember(0x588, "s_inodes", ""),
+        ]
         for name in ("super_block", "similar", "smaller")
     },
     "my_inode": [
-        Member(0, "flags", "long unsigned int"),
-        Member(8, "vfs_inode", "inode"),
-        Member(8, "vfs_inode.i_mode", "umode_t"),
-        Member(16, "vfs_inode", ""),  # a union without a name
-        Member(16, "vfs_inode.i_count", "atomic_t"),
-        Member(16, "vfs_inode.i_count.counter", "int"),
-        Member(24, "vfs_inode.i_rwsem", "rw_semaphore"),
-        Member(24, "vfs_inode.i_rwsem.count", "atomic_long_t"),
-        Member(48, "vfs_inode.i_rwsem.wait_list", "list_head"),
-        Member(64, "vfs_inode.i_data", "address_space"),
-        Member(64, "vfs_inode.i_data.host", ""),
-        Member(72, "vfs_inode.i_data.nrpages", "long unsigned int"),
-        Member(608, "list", "list_head"),
-        Member(608, "list.next", ""),
+        StructMember(0, "flags", "long unsigned int"),
+        StructMember(8, "vfs_inode", "inode"),
+        StructMember(8, "vfs_inode.i_mode", "umode_t"),
+        StructMember(16, "vfs_inode", ""),  # a union without a name
+        StructMember(16, "vfs_inode.i_count", "atomic_t"),
+        StructMember(16, "vfs_inode.i_count.counter", "int"),
+        StructMember(24, "vfs_inode.i_rwsem", "rw_semaphore"),
+        StructMember(24, "vfs_inode.i_rwsem.count", "atomic_long_t"),
+        StructMember(48, "vfs_inode.i_rwsem.wait_list", "list_head"),
+        StructMember(64, "vfs_inode.i_data", "address_space"),
+        StructMember(64, "vfs_inode.i_data.host", ""),
+        StructMember(72, "vfs_inode.i_data.nrpages", "long unsigned int"),
+        StructMember(608, "list", "list_head"),
+        StructMember(608, "list.next", ""),
     ],
 }
 
@@ -51,7 +54,7 @@ class MadeUp(btf.Btf):
     def __init__(self) -> None:
         pass
 
-    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[StructMember]:
         yield from MEMBERS.get(struct_name, [])
 
     def size(self, struct_name: str) -> int | None:
@@ -104,10 +107,10 @@ def test_a_lock_in_a_cache_for_anything_is_guessed_where_only_one_fits(
 class OfModule(MadeUp):
     """Types of a module that the kernel has not."""
 
-    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[StructMember]:
         if struct_name == "its_inode":
-            yield Member(0, "flags", "long unsigned int")
-            yield Member(0x580, "its_lock", "spinlock_t")
+            yield StructMember(0, "flags", "long unsigned int")
+            yield StructMember(0x580, "its_lock", "spinlock_t")
 
     def size(self, struct_name: str) -> int | None:
         return 1500 if struct_name == "its_inode" else None
@@ -131,9 +134,9 @@ def test_a_guess_is_of_the_file_system_that_is_mounted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class OfTwo(MadeUp):
-        def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+        def members(self, struct_name: str, depth: int = 6) -> Iterator[StructMember]:
             if self.size(struct_name):
-                yield Member(0x50, f"of_{struct_name}", "spinlock_t")
+                yield StructMember(0x50, f"of_{struct_name}", "spinlock_t")
 
         def size(self, struct_name: str) -> int | None:
             return 3000 if struct_name in ("f2fs_sb_info", "btrfs_fs_info") else None

@@ -13,7 +13,7 @@ import pytest
 
 from fscale.runner.cell import accounting
 from fscale.runner.machine import tuning
-from fscale.runner.machine.settings import mountpoints
+from fscale.runner.machine.changes import mountpoints
 from fscale.runner.storage import disk, mounted
 from fscale.system import cgroups, mountinfo, processes
 

@@ -20,7 +20,7 @@ from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.vm import crash, crashload, crashtest, devmapper, logwrites
 from fscale.vm.crashload import Model, Operation
-from fscale.vm.tasks import Boot
+from fscale.vm.tasks import GuestJob
 
 SECTOR = 512
 
@@ -427,7 +427,7 @@ class Elsewhere:
         self.silent = silent
         self.specs: list[crashtest.Spec] = []
 
-    def run(self, boots: list[Boot]) -> None:
+    def run(self, boots: list[GuestJob]) -> None:
         for number, boot in enumerate(boots):
             asked = boot.job.files["crash-spec.json"].read_text()
             self.specs.append(crashtest.Spec(**json.loads(asked)))
@@ -442,10 +442,10 @@ class Elsewhere:
             (boot.output / "crash.json").write_text(json.dumps(asdict(made)))
 
 
-def whole_boot(tmp_path: Path) -> Boot:
+def whole_boot(tmp_path: Path) -> GuestJob:
     """The boot that would test all points here."""
     job = crash.job(spec(), tmp_path / "here", tmp_path / "out")
-    return Boot(cast("Any", None), replace(job, files={**job.files, "bin/mkfs.my": tmp_path}))
+    return GuestJob(cast("Any", None), replace(job, files={**job.files, "bin/mkfs.my": tmp_path}))
 
 
 def test_guests_elsewhere_test_parts_of_the_points(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from fscale.vm.kernel import Kernel
 from fscale.vm.place import Job, write_control
 from fscale.vm.qemu import Guest, Qemu
 from fscale.vm.steps import Steps
-from fscale.vm.tasks import Boot, BootFailed, Elsewhere, boot_from, make
+from fscale.vm.tasks import BootFailed, Elsewhere, GuestJob, boot_from, make
 from tests.support.farm import received
 from tests.unit.ab.test_guest_boots import boot as made_boot
 
@@ -38,7 +38,7 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Qemu:
 
 
 @pytest.fixture
-def boot(tmp_path: Path) -> Boot:
+def boot(tmp_path: Path) -> GuestJob:
     """A boot whose files are small."""
     vmlinux, initramfs, modules, root, *own, toml, tool = (tmp_path / name for name in FILES)
     for name in FILES:
@@ -47,10 +47,10 @@ def boot(tmp_path: Path) -> Boot:
     guest = Guest(kernel, 2, "1G", "tcg-icount", "quiet", {"root": root})
     control = {"filesystems/my.toml": toml, "bin/mkfs.my": tool}
     job = Job(["true"], tmp_path / "boots" / "A1", own[::-1], control, timeout=7)
-    return Boot(guest, job)
+    return GuestJob(guest, job)
 
 
-def test_a_task_is_the_same_boot_elsewhere(boot: Boot, emulator: Qemu, tmp_path: Path) -> None:
+def test_a_task_is_the_same_boot_elsewhere(boot: GuestJob, emulator: Qemu, tmp_path: Path) -> None:
     objects = Objects()
     asked, directory = received(make(boot, emulator, objects, "1"), tmp_path, objects)
     there, _ = boot_from(asked, directory, tmp_path / "out", STEPS)
@@ -68,14 +68,14 @@ def test_a_task_is_the_same_boot_elsewhere(boot: Boot, emulator: Qemu, tmp_path:
 
 
 def test_boots_of_equal_sides_and_of_other_calls_are_different(
-    boot: Boot, emulator: Qemu, tmp_path: Path
+    boot: GuestJob, emulator: Qemu, tmp_path: Path
 ) -> None:
-    other = Boot(boot.guest, replace(boot.job, output=tmp_path / "boots" / "B1"))
+    other = GuestJob(boot.guest, replace(boot.job, output=tmp_path / "boots" / "B1"))
     calls = ((boot, "1"), (other, "1"), (boot, "2"))
     assert len({make(one, emulator, Objects(), call).plan for one, call in calls}) == 3
 
 
-def test_another_qemu_is_refused(boot: Boot, emulator: Qemu, tmp_path: Path) -> None:
+def test_another_qemu_is_refused(boot: GuestJob, emulator: Qemu, tmp_path: Path) -> None:
     objects = Objects()
     asked, directory = received(make(boot, emulator, objects, "1"), tmp_path, objects)
     (tmp_path / qemu.PROGRAM).write_text("another build of the same version")
@@ -85,7 +85,7 @@ def test_another_qemu_is_refused(boot: Boot, emulator: Qemu, tmp_path: Path) -> 
 
 
 def test_a_guest_that_panics_fails_its_task(
-    boot: Boot, emulator: Qemu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    boot: GuestJob, emulator: Qemu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def panics(*given: object) -> GuestOutcome:
         assert not (tmp_path / "out").exists()  # what a killed worker left is gone
@@ -121,10 +121,10 @@ class Engine:
 
 
 def test_what_boots_stored_is_kept_also_if_one_fails(
-    boot: Boot, emulator: Qemu, tmp_path: Path
+    boot: GuestJob, emulator: Qemu, tmp_path: Path
 ) -> None:
     boots = [
-        Boot(boot.guest, replace(boot.job, output=tmp_path / "boots" / name))
+        GuestJob(boot.guest, replace(boot.job, output=tmp_path / "boots" / name))
         for name in ("A1", "B1")
     ]
     made_boot(tmp_path, "A", 1, 1.0)

@@ -13,7 +13,7 @@ from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.hosts import KEY, mixed_hosts
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
-from fscale.farm.keep import FOLDER
+from fscale.farm.results import FOLDER
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference
 from tests.support.synthetic import grid, machine, write_run

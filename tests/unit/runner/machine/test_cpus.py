@@ -11,8 +11,8 @@ import pytest
 
 from fscale.model.errors import FscaleError
 from fscale.model.results import Control
-from fscale.runner.machine import host, settings
-from fscale.runner.machine.host import Cpus, Refused
+from fscale.runner.machine import changes, host
+from fscale.runner.machine.host import Cpus, HotplugRefused
 from fscale.runner.machine.journal import Journal, recover
 from fscale.system import powers
 from fscale.system.executor import Executor
@@ -56,12 +56,12 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
     for cpu in range(1, COUNT):
         (tree / f"cpu{cpu}").mkdir()
         (tree / f"cpu{cpu}" / "online").write_text("1\n")
-    for module in (host, settings):
+    for module in (host, changes):
         monkeypatch.setattr(module, "CPUS", tree)
     monkeypatch.setattr(powers, "no_hotplug", lambda: None)
     monkeypatch.setattr(host, "PATIENCE", 0.3)
     monkeypatch.setattr(host, "PATIENCE_AFTERWARDS", 0.05)
-    monkeypatch.setattr(settings, "_BUSY", 0.3)
+    monkeypatch.setattr(changes, "_BUSY", 0.3)
     yield Kernel(tree)
 
 
@@ -99,7 +99,7 @@ def test_what_is_refused_for_a_while_is_tried_again(
 def test_a_run_that_has_begun_does_not_change_over(begun: Begun, kernel: Kernel, cpu: int) -> None:
     cpus = begun()
     kernel.refusals[cpu, "0"] = ALWAYS
-    with pytest.raises(Refused, match=f"CPU {cpu} offline"):
+    with pytest.raises(HotplugRefused, match=f"CPU {cpu} offline"):
         cpus.select(1)
     # What needs nothing of that CPU goes on, in the same way.
     assert cpus.select(cpu + 1) == list(range(cpu + 1))
@@ -141,9 +141,9 @@ def test_a_cpu_that_does_not_come_back(begun: Begun, kernel: Kernel) -> None:
     assert kernel.online == [0, 1, 2]
     cpus.select(1)
     kernel.refusals[1, "1"] = ALWAYS
-    with pytest.raises(Refused, match="CPU 1 online"):
+    with pytest.raises(HotplugRefused, match="CPU 1 online"):
         cpus.select(2)
-    with pytest.raises(Refused, match="CPU 1 online"):
+    with pytest.raises(HotplugRefused, match="CPU 1 online"):
         cpus.all()
     cpus.select(1)
     kernel.refusals.clear()
@@ -156,7 +156,7 @@ def test_a_refused_cpu_is_put_back_by_the_journal(
 ) -> None:
     cpus = begun()
     kernel.refusals[3, "0"] = ALWAYS
-    with pytest.raises(Refused):
+    with pytest.raises(HotplugRefused):
         cpus.select(1)
     assert kernel.online == [0, 3]
     assert recover(tmp_path)[1] == []
@@ -167,7 +167,7 @@ def test_a_resumed_run_keeps_its_control(begun: Begun, kernel: Kernel) -> None:
     assert begun("hotplug").control == "hotplug"
     assert begun("affinity").control == "affinity"
     kernel.refusals[1, "0"] = ALWAYS
-    with pytest.raises(Refused, match="another --output"):
+    with pytest.raises(HotplugRefused, match="another --output"):
         begun("hotplug")
 
 

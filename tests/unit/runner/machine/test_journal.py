@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import FscaleError
+from fscale.runner.machine.changes import Change, NotUndone, TempDir, mountpoints
 from fscale.runner.machine.journal import Journal, exclusive, recover
-from fscale.runner.machine.settings import NotUndone, Setting, TempDir, mountpoints
 from fscale.system.executor import DryExecutor, Executor
 
 
@@ -28,7 +28,7 @@ def test_a_change_is_on_the_disk_before_it_is_made(
 
     monkeypatch.setattr(os, "fsync", fsync)
 
-    def apply(self: Setting, do: Executor) -> None:
+    def apply(self: Change, do: Executor) -> None:
         assert lines(tmp_path / "journal")[-1]["seq"] == 1
         assert synced[-1] == str(tmp_path / "journal")
         raise OSError("the change fails")

@@ -8,8 +8,8 @@ import pytest
 from fscale.model.errors import FscaleError
 from fscale.model.kernelfile import same_value, value_in_effect
 from fscale.runner.machine import kernelsettings
+from fscale.runner.machine.changes import KernelFile, NotUndone
 from fscale.runner.machine.journal import Journal, recover
-from fscale.runner.machine.settings import KernelFile, NotUndone
 from fscale.system.executor import DryExecutor, Executor
 
 

@@ -19,7 +19,7 @@ class Record(Strict):
     files: dict[str, str] = Field(description="role of an input file -> its SHA-256")
 
 
-def keep(store: Store, answer: Answer) -> None:
+def save_answer(store: Store, answer: Answer) -> None:
     """Write the profiles, the records and the cells of an answer.
 
     A cell is written last, so that a finished cell is complete, also if this process is killed.

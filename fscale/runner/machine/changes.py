@@ -62,7 +62,7 @@ def mountpoints(below: Path) -> list[Path]:
     return [target for target in targets if target == below or below in target.parents]
 
 
-class Setting(Strict):
+class Change(Strict):
     """One change. The journal records the fields of the subclasses."""
 
     def show(self) -> str:
@@ -82,7 +82,7 @@ class Setting(Strict):
         raise NotImplementedError
 
 
-class CpuOffline(Setting):
+class CpuOffline(Change):
     """An online CPU is taken offline."""
 
     kind: Literal["cpu_offline"] = "cpu_offline"
@@ -98,7 +98,7 @@ class CpuOffline(Setting):
         return self._file.read_text().strip() == "1"
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"CPU {self.cpu} is {'online' if self.online else 'offline'}"
 
     def apply(self, do: Executor) -> None:
@@ -116,7 +116,7 @@ class CpuOffline(Setting):
             ) from None
 
 
-class Mount(Setting):
+class Mount(Change):
     """A file system is mounted, at a directory of fscale unless `own` is false."""
 
     kind: Literal["mount"] = "mount"
@@ -127,7 +127,7 @@ class Mount(Setting):
     own: bool = True
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         state = "mounted" if self.target in mountpoints(self.target) else "not mounted"
         return f"{self.target} is {state}"
 
@@ -162,7 +162,7 @@ class Mount(Setting):
             do.rmdir(self.target)
 
 
-class LoopDevice(Setting):
+class LoopDevice(Change):
     """A loop device is attached to a file of fscale."""
 
     kind: Literal["loop"] = "loop"
@@ -178,7 +178,7 @@ class LoopDevice(Setting):
         return [item["name"] for item in listed if item["back-file"] in names]
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self.file} is attached to {', '.join(self.devices()) or 'no loop device'}"
 
     def apply(self, do: Executor) -> None:
@@ -205,7 +205,7 @@ class LoopDevice(Setting):
             time.sleep(0.05)
 
 
-class Partitions(Setting):
+class Partitions(Change):
     """A block device is split into equal partitions that only the kernel knows.
 
     No partition table is written: BLKPG tells the kernel their places.
@@ -242,7 +242,7 @@ class Partitions(Setting):
         return found
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self.device} has {len(self._numbers())} partitions"
 
     def apply(self, do: Executor) -> None:
@@ -261,14 +261,14 @@ class Partitions(Setting):
                 raise NotUndone(f"{self.node(number)} cannot be removed: {error}") from None
 
 
-class TempDir(Setting):
+class TempDir(Change):
     """A directory of fscale, which an undo removes with its content."""
 
     kind: Literal["temp_dir"] = "temp_dir"
     path: Path
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self.path} {'exists' if self.path.exists() else 'does not exist'}"
 
     def apply(self, do: Executor) -> None:
@@ -282,14 +282,14 @@ class TempDir(Setting):
         do.rmtree(self.path)
 
 
-class Cgroup(Setting):
+class Cgroup(Change):
     """A cgroup (v2) of fscale, and the processes in it."""
 
     kind: Literal["cgroup"] = "cgroup"
     path: Path
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self.path} has {len(processes.in_cgroup(self.path))} processes"
 
     def apply(self, do: Executor) -> None:
@@ -319,14 +319,14 @@ class Cgroup(Setting):
                 time.sleep(0.02)
 
 
-class Processes(Setting):
+class RunProcesses(Change):
     """The processes of a run, identified by its tag."""
 
     kind: Literal["processes"] = "processes"
     tag: str
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{len(processes.tagged(self.tag))} processes of run {self.tag}"
 
     def apply(self, do: Executor) -> None:
@@ -342,7 +342,7 @@ class Processes(Setting):
             raise NotUndone("; ".join(processes.describe_stuck(pid) for pid in left))
 
 
-class Module(Setting):
+class Module(Change):
     """A kernel module is loaded that was not loaded before."""
 
     kind: Literal["module"] = "module"
@@ -350,7 +350,7 @@ class Module(Setting):
     parameters: list[str]
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         loaded = (Path("/sys/module") / self.name).exists()
         return f"module {self.name} is {'loaded' if loaded else 'not loaded'}"
 
@@ -367,7 +367,7 @@ class Module(Setting):
                 raise NotUndone(str(error)) from None
 
 
-class NullBlock(Setting):
+class NullBlock(Change):
     """A memory-backed null_blk device, made in configfs. `size` is in bytes."""
 
     kind: Literal["null_blk"] = "null_blk"
@@ -381,7 +381,7 @@ class NullBlock(Setting):
         return NULLB / self.name
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self._directory} {'exists' if self._directory.exists() else 'does not exist'}"
 
     def apply(self, do: Executor) -> None:
@@ -405,7 +405,7 @@ class NullBlock(Setting):
             do.rmdir(self._directory)
 
 
-class KernelFile(Setting):
+class KernelFile(Change):
     """The value of a file below /sys or /proc/sys is changed."""
 
     kind: Literal["kernel_file"] = "kernel_file"
@@ -414,7 +414,7 @@ class KernelFile(Setting):
     before: str
 
     def show(self) -> str:
-        """See Setting."""
+        """See Change."""
         return f"{self.path} contains {sysfs.text(self.path)}"
 
     def apply(self, do: Executor) -> None:
@@ -439,14 +439,14 @@ class KernelFile(Setting):
             raise NotUndone(f"{self.path} still contains {there}, and not {self.before} as before")
 
 
-AnySetting = Annotated[
+AnyChange = Annotated[
     CpuOffline
     | Mount
     | LoopDevice
     | Partitions
     | TempDir
     | Cgroup
-    | Processes
+    | RunProcesses
     | Module
     | NullBlock
     | KernelFile,
