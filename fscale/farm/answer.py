@@ -171,7 +171,7 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
     if not task.keys:
         return _whole(task, header, files)
     cells = {f"cells/{key.id}.json": key for key in task.keys}
-    own = {key.id for key in task.keys}
+    planned = {key.id for key in task.keys}
     found, profiles = [], {}
     for name, content in files.items():
         if key := cells.get(name):
@@ -182,7 +182,7 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
             continue
         folder, _, rest = name.partition("/")
         of, _, last = rest.partition("/")
-        if folder != "profiles" or of not in own or not _PROFILE.fullmatch(last):
+        if folder != "profiles" or of not in planned or not _PROFILE.fullmatch(last):
             raise Refused(f"{name[:100]} is not a file of this task")
         profiles[name] = content
     return Answer(task, header, found, profiles)

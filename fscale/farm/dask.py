@@ -269,10 +269,10 @@ class Dask:
         """Call a function that returns why it failed; the workers on which it did not."""
         if not to:
             return []
-        said = self._run(function, *args, on=to)
+        reasons = self._run(function, *args, on=to)
         for address in to:
-            if said.get(address) != "":
-                self._ban(address, f"it cannot store input files: {said.get(address)}")
+            if reasons.get(address) != "":
+                self._ban(address, f"it cannot store input files: {reasons.get(address)}")
         return [address for address in to if address not in self._banned]
 
     def _run(self, function: Callable[..., Any], *args: Any, on: list[str]) -> dict[str, Any]:

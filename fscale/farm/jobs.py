@@ -106,13 +106,13 @@ def submit(
         *(str(script), str(directory)),
     ]
     try:
-        said = _run(*argv)
+        submitted = _run(*argv)
     except CommandFailed as error:
         if "temporarily unable" in str(error) or "limit" in str(error):
             raise Full(str(error)) from None
         raise
     # With several clusters it is ID;CLUSTER.
-    return said.strip().partition(";")[0]
+    return submitted.strip().partition(";")[0]
 
 
 def states(arrays: Collection[str]) -> dict[str, State]:

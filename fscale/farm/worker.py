@@ -30,10 +30,10 @@ PROGRAM = (sys.executable, "-P", "-m", "fscale")
 
 async def admit(wanted: str, resource: str, dask_worker: Any) -> dict[str, Any]:
     """Offer this worker's threads for tasks if its fscale is the wanted one; say which it has."""
-    own = await asyncio.to_thread(identity)
-    if own == wanted:
+    offered = await asyncio.to_thread(identity)
+    if offered == wanted:
         await dask_worker.set_resources(**{resource: dask_worker.state.nthreads})
-    return {"identity": own, "host": os.uname().nodename, "cache": str(Cache().directory)}
+    return {"identity": offered, "host": os.uname().nodename, "cache": str(Cache().directory)}
 
 
 async def dismiss(resource: str, dask_worker: Any) -> None:

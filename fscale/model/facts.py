@@ -160,12 +160,12 @@ def collect_facts(run: Run) -> dict[str, Any]:
 
 
 def _medium(recorded: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in recorded.items() if key != "queue"}
+    facts = {key: value for key, value in recorded.items() if key != "queue"}
     # Except for a device, the path says where an image lies; no figure depends on that.
-    if recorded.get("kind") != "device" and "path" in found:
-        found["place"] = found.pop("path")
+    if recorded.get("kind") != "device" and "path" in facts:
+        facts["place"] = facts.pop("path")
     queue = recorded.get("queue")
-    return found | {f"queue.{k}": v for k, v in queue.items()} if isinstance(queue, dict) else found
+    return facts | {f"queue.{k}": v for k, v in queue.items()} if isinstance(queue, dict) else facts
 
 
 def _machine(machine: Machine) -> dict[str, Any]:

@@ -106,10 +106,10 @@ def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
     if program is None:
         return _insert_unmerged(argv, more)
     new = list(_parse_items(program, more))
-    if own := [item.words[0] for item in new if not item.key and not program.several]:
+    if positional := [item.words[0] for item in new if not item.key and not program.several]:
         raise FscaleError(
-            f"mkfs= contains {' '.join(own)}, which is not an option: {argv[start - 1]} would take "
-            "it as its device or size; give options only"
+            f"mkfs= contains {' '.join(positional)}, which is not an option: {argv[start - 1]} "
+            "would take it as its device or size; give options only"
         )
     replaced = {letter for item in new for letter in program.replaces.get(item.key, "")}
     old = [item for item in _parse_items(program, argv[start:]) if item.key not in replaced]

@@ -182,9 +182,9 @@ def _last(cpus: list[Cpu], order: list[int], count: int) -> set[int]:
     for cpu in order:
         threads.setdefault(core_of[cpu], []).append(cpu)
     chosen: list[int] = []
-    for own in reversed(threads.values()):
-        if len(chosen) + len(own) <= count:
-            chosen += own
+    for siblings in reversed(threads.values()):
+        if len(chosen) + len(siblings) <= count:
+            chosen += siblings
     chosen += [cpu for cpu in reversed(order) if cpu not in chosen][: count - len(chosen)]
     return set(chosen)
 

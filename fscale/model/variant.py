@@ -234,11 +234,11 @@ def _only(given: dict[str, list[str]], part: str) -> str | None:
 
 def _given(text: str) -> list[tuple[str, str]]:
     """List the parts of a variant's text, and their values."""
-    found = []
+    parts = []
     for part in _split(text)[1:]:
         name, _, value = part.partition("=")
-        found.append((name, value.strip()))
-    return found
+        parts.append((name, value.strip()))
+    return parts
 
 
 def _options(text: str, options: str) -> tuple[str, ...]:
@@ -250,15 +250,15 @@ def _options(text: str, options: str) -> tuple[str, ...]:
 
 
 def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for one in given:
         path, _, value = one.partition("=")
         if reason := kernelfile.why_not_settable(path, value):
             raise FscaleError(f"{text}: {reason}")
-        if path in found:
+        if path in settings:
             raise FscaleError(f"{text}: {path} is set twice; give set={path}=VALUE once")
-        found[path] = value
-    return tuple(found.items())
+        settings[path] = value
+    return tuple(settings.items())
 
 
 def _split(text: str) -> list[str]:
@@ -273,5 +273,5 @@ def _without_path(first: str) -> str:
 
 def _counted(first: str) -> tuple[str, str, str]:
     """Split `ext4:8` into ("ext4", ":", "8"); a path may itself contain colons."""
-    found = re.fullmatch(r"(.*\.toml|[^:]*)(:?)(.*)", first, re.DOTALL)
-    return (found[1], found[2], found[3]) if found else (first, "", "")
+    match = re.fullmatch(r"(.*\.toml|[^:]*)(:?)(.*)", first, re.DOTALL)
+    return (match[1], match[2], match[3]) if match else (first, "", "")

@@ -50,11 +50,11 @@ def _root() -> Iterator[Finding]:
 
 def _confinement() -> Iterator[Finding]:
     machine = host.read_machine()
-    said = confinement.warnings(machine)
+    limits = confinement.warnings(machine)
     yield Finding(
         "confinement",
-        not said,
-        "; ".join(said) or "no CPU quota, no memory limit, all processes visible",
+        not limits,
+        "; ".join(limits) or "no CPU quota, no memory limit, all processes visible",
         "run outside the container or raise the limits; `fscale vm run` measures in a guest",
     )
 

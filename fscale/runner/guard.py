@@ -136,8 +136,8 @@ def check_file_size(size: int, what: str) -> None:
 
 def in_memory(path: Path) -> bool:
     """Return whether a directory lies on tmpfs or ramfs, so that its files use memory."""
-    said = Executor().run(["stat", "--file-system", "--format=%T", str(path)])
-    return said.strip() in ("tmpfs", "ramfs")
+    fstype = Executor().run(["stat", "--file-system", "--format=%T", str(path)])
+    return fstype.strip() in ("tmpfs", "ramfs")
 
 
 def space_in(directory: Path) -> int:

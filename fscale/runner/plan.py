@@ -62,23 +62,23 @@ def left_out(
     """List the combinations of a suite that `make` leaves out, one sentence with a reason each."""
     ids = _ids(suite, descriptors)
     split = [name for name, fs in filesystems.items() if _is_split(fs)]
-    found = []
+    sentences = []
     for name in ids:
         least = descriptors[name].min_cores
         if few := [str(count) for count in counts if count < least]:
-            found.append(
+            sentences.append(
                 f"{name} is not measured at {', '.join(few)} cores: it needs at least {least}"
             )
         if modes := [mode for mode in suite.modes if mode not in descriptors[name].modes]:
-            found.append(
+            sentences.append(
                 f"{name} is not measured in mode {', '.join(modes)}: it does not support it"
             )
         if split and not descriptors[name].partitions:
-            found.append(
+            sentences.append(
                 f"{name} is not measured on {', '.join(split)}: it cannot spread its files over "
                 "partitions"
             )
-    return found
+    return sentences
 
 
 def _is_split(fs: FileSystem | None) -> bool:

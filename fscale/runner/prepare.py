@@ -60,8 +60,8 @@ def _versions(
         except CommandFailed:
             continue
     for name, fs in filesystems.items():
-        if fs and (said := filesystem.version(fs)):
-            versions[f"mkfs of {catalogue.short_name(variants[name].name or name)}"] = said
+        if fs and (version := filesystem.version(fs)):
+            versions[f"mkfs of {catalogue.short_name(variants[name].name or name)}"] = version
     return versions
 
 
@@ -72,10 +72,10 @@ def _with_short_names(suite: Suite) -> Suite:
     return suite.model_copy(update={"workloads": short})
 
 
-def check(request: Request, own: Collection[str]) -> Suite:
+def check(request: Request, elsewhere: Collection[str]) -> Suite:
     """Check what can be checked of a request for another machine, and return its suite.
 
-    `own` are names of file systems that only the other machine has.
+    `elsewhere` are names of file systems that only the other machine has.
 
     Raises:
         FscaleError: a key, a name or an option of a workload is not valid.
@@ -85,7 +85,7 @@ def check(request: Request, own: Collection[str]) -> Suite:
     parse_names(",".join(suite.profiles))
     for name in suite.filesystems:
         asked = variant.parse(name)
-        if asked.name not in own:
+        if asked.name not in elsewhere:
             catalogue.load_variant(asked)
     loads = resources.loads_of(request, suite)
     plan.check_names(
@@ -146,8 +146,10 @@ def prepare(request: Request) -> Prepared:
         recorded[name]["identity"] = checked.identity.recorded()
     beside = resources.check_named(request, filesystems, devices)
     kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in missing})
-    for name, found in usable.items():
-        if found.path and (queue := blockqueue.read_queue(disk.find_node(Path(found.path)))):
+    for name, described in usable.items():
+        if described.path and (
+            queue := blockqueue.read_queue(disk.find_node(Path(described.path)))
+        ):
             recorded[name]["queue"] = queue
     run = runs.begin(
         request.output,
@@ -218,17 +220,17 @@ def _described(
 
 
 def _cpu_warnings(suite: Suite, machine: Machine, lacking: list[int]) -> list[str]:
-    found = []
+    warnings = []
     if lacking:
-        found.append(
+        warnings.append(
             f"{ranges(lacking)} cores are not measured: this run may use {len(machine.cpu_order)}"
         )
     if suite.placement == "spread" and not spreads(machine):
-        found.append(
+        warnings.append(
             "placement spread has no effect here: all CPUs are in one socket, one NUMA node and "
             "one L3 cache"
         )
-    return found
+    return warnings
 
 
 def _order_warning(suite: Suite) -> list[str]:

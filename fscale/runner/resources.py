@@ -24,11 +24,11 @@ def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
     """Load the media, by short name, with the path of the requested device or directory."""
     media = {}
     for name in suite.media:
-        found = catalogue.load_medium(name)
-        path = {"device": request.device, "dir": request.directory}.get(found.kind)
+        described = catalogue.load_medium(name)
+        path = {"device": request.device, "dir": request.directory}.get(described.kind)
         if path:
-            found = found.model_copy(update={"path": str(path.absolute())})
-        media[catalogue.short_name(name)] = found
+            described = described.model_copy(update={"path": str(path.absolute())})
+        media[catalogue.short_name(name)] = described
     return media
 
 
@@ -128,8 +128,8 @@ def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
     """Return all loads by id; applications only if the suite names its workloads."""
     loads: dict[str, Load] = {w.descriptor.id: w for w in microbench.find(request.binary)}
     if suite.workloads != "all":
-        own = [name for name in suite.workloads if catalogue.is_path(name)]
-        for load in request.applications(list(dict.fromkeys(own))):
+        files = [name for name in suite.workloads if catalogue.is_path(name)]
+        for load in request.applications(list(dict.fromkeys(files))):
             if load.descriptor.id in loads:
                 raise FscaleError(
                     f"two loads would be called {load.descriptor.id} in the results; rename the "
@@ -169,18 +169,18 @@ def missing(
         MissingTool: the user named one of them, or all file systems or all media are among them.
         FscaleError: file systems cannot be mounted.
     """
-    found: dict[str, str | None] = {}
+    reasons: dict[str, str | None] = {}
     for name, fs in filesystems.items():
-        found[name] = filesystem.missing(fs) if fs else None
+        reasons[name] = filesystem.missing(fs) if fs else None
         if fs and (reason := powers.no_mount()):
             raise FscaleError(
                 f"{name} cannot be mounted: {reason}; measure an existing directory, which needs "
                 f"no privileges: --dir DIRECTORY"
             )
-    found |= {name: medium.missing(name, m) for name, m in media.items()}
-    found |= too_small(machine, filesystems, media)
-    found |= {name: loads[name].missing() for name in wanted}
-    missing = {name: reason for name, reason in found.items() if reason}
+    reasons |= {name: medium.missing(name, m) for name, m in media.items()}
+    reasons |= too_small(machine, filesystems, media)
+    reasons |= {name: loads[name].missing() for name in wanted}
+    missing = {name: reason for name, reason in reasons.items() if reason}
     explicit = {catalogue.short_name(name) for name in request.explicit}
     for name, reason in missing.items():
         if name in explicit:
@@ -198,9 +198,9 @@ def too_small(
 
     Only media sized as a share of memory are considered.
     """
-    if not media or not all(isinstance(found.size, str) for found in media.values()):
+    if not media or not all(isinstance(described.size, str) for described in media.values()):
         return {}
-    most = max(medium.size_of(found, machine.usable_memory) for found in media.values())
+    most = max(medium.size_of(described, machine.usable_memory) for described in media.values())
     return {
         name: f"its mkfs needs {fs.min_size >> 20} MiB, but the medium, a share of memory, gives "
         f"it {most // fs.partitions >> 20} MiB"
@@ -219,12 +219,12 @@ def check_named(
     Raises:
         FscaleError: one of them must not be written to.
     """
-    found = {
+    devices = {
         name: named.check(name, fs, list(media.values()), request.yes_format, request.by_id)
         for name, fs in filesystems.items()
         if fs
     }
-    return {name: checked for name, checked in found.items() if checked}
+    return {name: checked for name, checked in devices.items() if checked}
 
 
 def check_media(
@@ -242,17 +242,17 @@ def check_media(
     """
     usable, memory = machine.usable_memory, 0
     devices = {}
-    for name, found in media.items():
-        checked = medium.check(name, found, usable, request.yes_format, request.by_id)
+    for name, described in media.items():
+        checked = medium.check(name, described, usable, request.yes_format, request.by_id)
         if checked:
             devices[name] = checked
-        if found.kind in ("loop", "brd", "null_blk") and not found.backing:
-            size = medium.size_of(found, usable)
-            if isinstance(found.size, str):
+        if described.kind in ("loop", "brd", "null_blk") and not described.backing:
+            size = medium.size_of(described, usable)
+            if isinstance(described.size, str):
                 guard.check_share(size, f"medium {name}", machine)
             memory += size
-        if found.kind == "loop":
-            guard.check_file_size(medium.size_of(found, usable), f"medium {name}")
+        if described.kind == "loop":
+            guard.check_file_size(medium.size_of(described, usable), f"medium {name}")
     largest = 0
     for name, fs in filesystems.items():
         if fs and fs.nodev and fs.size is not None:

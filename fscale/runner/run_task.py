@@ -52,8 +52,8 @@ def measure(
             refuse_other_machine(planned, prepared.run)
             _measure(task, prepared, signals)
         else:
-            own = Planned(run=prepared.run, cells=prepared.cells)
-            prepared.store.save(PLANNED, own.model_dump_json(by_alias=True))
+            plan = Planned(run=prepared.run, cells=prepared.cells)
+            prepared.store.save(PLANNED, plan.model_dump_json(by_alias=True))
 
 
 def _measure(task: Task, prepared: Prepared, signals: Signals) -> None:

@@ -78,14 +78,14 @@ def request_from(
 ) -> Request:
     """Turn a description back into a request, to be measured into `output`."""
     given = {name: work[name] for name in ("overrides", "options", "yes_format", "partitions")}
-    own: dict[str, Any] = {name: Path(work[name]) for name in _PATHS if name in work}
+    paths: dict[str, Any] = {name: Path(work[name]) for name in _PATHS if name in work}
     return Request(
         output=output,
         explicit=set(work["explicit"]),
         seed=work["seed"],
         applications=applications,
         **given,
-        **own,
+        **paths,
     )
 
 

@@ -18,17 +18,17 @@ _SINCE_6_18 = {"mnt": 0xEFFFFFF8, "net": 0xEFFFFFF9}
 
 def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
     """Return whether this process is in the initial namespace of a kind; None if unknown."""
-    own = _number(proc / "self" / "ns" / kind)
-    if own is None:
+    inode = _number(proc / "self" / "ns" / kind)
+    if inode is None:
         return None
     if kind in _INITIAL:
-        return own == _INITIAL[kind]
-    if own == _SINCE_6_18[kind]:
+        return inode == _INITIAL[kind]
+    if inode == _SINCE_6_18[kind]:
         return True
     if initial("pid", proc) is not True:
         return None  # process 1 belongs to a container
     init = _number(proc / "1" / "ns" / kind)
-    return None if init is None else own == init
+    return None if init is None else inode == init
 
 
 def read(proc: Path = Path("/proc")) -> dict[str, bool | None]:

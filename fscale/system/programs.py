@@ -104,7 +104,9 @@ def _make(part: str, there: bool) -> None:
             env={**os.environ, "PATH": paths.TOOL_PATH, "LC_ALL": "C", "MAKEFLAGS": ""},
         )
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if "rror" in line] or ["no reason given"]
+        errors = [line for line in done.stderr.splitlines() if "rror" in line] or [
+            "no reason given"
+        ]
         raise FscaleError(
-            f"{part} cannot be compiled into {out}: {'; '.join(said[:_LINES])}; {_advice(part)}"
+            f"{part} cannot be compiled into {out}: {'; '.join(errors[:_LINES])}; {_advice(part)}"
         )

@@ -57,8 +57,8 @@ def read(root: Path = Path("/")) -> Confinement:
 def _cpuset(groups: Chain | None) -> str | None:
     if groups is None:
         return None
-    own = groups.groups[0]
-    return text(own / "cpuset.cpus.effective") or text(own / "cpuset.effective_cpus")
+    group = groups.groups[0]
+    return text(group / "cpuset.cpus.effective") or text(group / "cpuset.effective_cpus")
 
 
 def _hidden(root: Path, cpu: Chain | None, memory: Chain | None) -> list[str]:
@@ -90,28 +90,28 @@ def _faked(root: Path) -> bool:
 
 def warnings(machine: Machine) -> list[str]:
     """Return warnings about limits that affect figures, or hide what affects them."""
-    found = machine.confinement
-    if found is None:
+    confinement = machine.confinement
+    if confinement is None:
         return []
-    said = [f"hidden from this run: {what}" for what in found.hidden]
-    if found.cpus is not None and found.cpus < len(machine.cpu_order):
-        said.append(
-            f"this cgroup may use {found.cpus:.2f} CPUs in all ({quota_file()}): cells on more "
-            f"CPUs are throttled and become invalid"
+    sentences = [f"hidden from this run: {what}" for what in confinement.hidden]
+    if confinement.cpus is not None and confinement.cpus < len(machine.cpu_order):
+        sentences.append(
+            f"this cgroup may use {confinement.cpus:.2f} CPUs in all ({quota_file()}): cells on "
+            f"more CPUs are throttled and become invalid"
         )
-    if found.cpus_found is not None:
-        said.append(
-            f"a hidden CPU quota leaves about {found.cpus_found:.2f} CPUs in all: cells that use "
-            f"more than {_NEAR:.0%} of it are invalid"
+    if confinement.cpus_found is not None:
+        sentences.append(
+            f"a hidden CPU quota leaves about {confinement.cpus_found:.2f} CPUs in all: cells that "
+            f"use more than {_NEAR:.0%} of it are invalid"
         )
     if machine.usable_memory < machine.memory_bytes:
-        said.append(
+        sentences.append(
             f"this cgroup may use {machine.usable_memory >> 20} MiB of the machine's "
             f"{machine.memory_bytes >> 20} MiB: sizes that are a share of memory refer to that"
         )
-    if reason := found.denied.get("drop caches"):
-        said.append(f"caches are not dropped before each cell: {reason}")
-    return said
+    if reason := confinement.denied.get("drop caches"):
+        sentences.append(f"caches are not dropped before each cell: {reason}")
+    return sentences
 
 
 def quota_file() -> Path | None:

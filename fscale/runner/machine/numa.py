@@ -14,8 +14,8 @@ STATUS = Path("/proc/self/status")
 
 
 def _listed(path: Path) -> set[int] | None:
-    said = text(path)
-    return None if said is None else set(cpu_list(said))
+    listed = text(path)
+    return None if listed is None else set(cpu_list(listed))
 
 
 def _with_memory() -> set[int]:

@@ -134,11 +134,11 @@ def signature(device: Path) -> str:
     """Describe the content of a block device; `no signature that wipefs knows` if empty."""
     out = Executor().run(["wipefs", "--no-act", "--json", str(device)])
     found = json.loads(out).get("signatures", []) if out.strip() else []
-    said = [
+    signatures = [
         " ".join(str(item[k]) for k in ("type", "label", "uuid") if item.get(k)) for item in found
     ]
     # An external XFS log repeats its signature, so each description is kept once.
-    return ", ".join(dict.fromkeys(said)) or "no signature that wipefs knows"
+    return ", ".join(dict.fromkeys(signatures)) or "no signature that wipefs knows"
 
 
 def _label(device: Path) -> str | None:

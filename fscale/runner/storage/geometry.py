@@ -23,8 +23,8 @@ _PASSING = frozenset({"needs_recovery", "orphan_present"})
 
 def parse(text: str, keys: Sequence[str]) -> dict[str, str]:
     """Return the values of `keys` in a description."""
-    found = parse_all(text)
-    return {key: found[key] for key in keys if key in found}
+    values = parse_all(text)
+    return {key: values[key] for key in keys if key in values}
 
 
 def parse_all(text: str) -> dict[str, str]:
@@ -33,17 +33,17 @@ def parse_all(text: str) -> dict[str, str]:
     Lines are `KEY: VALUE` or `KEY<tab>VALUE` (dumpe2fs, btrfs), or
     `SECTION = NAME=VALUE NAME=VALUE` (xfs_info), whose keys become SECTION.NAME.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     section = ""
     for line in text.splitlines():
         if head := _SECTION.match(line):
             section = head[1] or section
-            found |= {
+            values |= {
                 f"{section}.{name}": value for name, value in _PAIR.findall(line[head.end() :])
             }
         elif pair := _LINE.match(line):
-            found[pair[1]] = " ".join(word for word in pair[2].split() if word not in _PASSING)
-    return found
+            values[pair[1]] = " ".join(word for word in pair[2].split() if word not in _PASSING)
+    return values
 
 
 def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
@@ -57,27 +57,27 @@ def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
         return {}
 
 
-def requested_values(fs: FileSystem, said: Mapping[str, str]) -> dict[str, str] | None:
+def requested_values(fs: FileSystem, description: Mapping[str, str]) -> dict[str, str] | None:
     """Return the values that the file system's TOML file requests; None if there are none."""
     keys = fs.geometry.keys if fs.geometry else []
-    return {key: said[key] for key in keys if key in said} or None
+    return {key: description[key] for key in keys if key in description} or None
 
 
 def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict[str, str]:
     """Read the geometry of the file system below a directory, as far as this user may."""
     about = os.statvfs(directory)
-    found = {
+    values = {
         "block size": str(about.f_bsize),
         "fragment size": str(about.f_frsize),
         "size in bytes": str(about.f_blocks * about.f_frsize),
     }
     node = node_below(directory)
     if mounted is None or node is None:
-        return found
+        return values
     if (paths.FILESYSTEMS / f"{mounted.fstype}.toml").exists():
         fs = catalogue.load_filesystem(mounted.fstype)
-        found |= requested_values(fs, read(fs, str(node), do)) or {}
-    return found
+        values |= requested_values(fs, read(fs, str(node), do)) or {}
+    return values
 
 
 def node_below(directory: Path) -> Path | None:

@@ -67,24 +67,24 @@ def check(
     Raises:
         FscaleError: one of them must not be written to.
     """
-    own = {checked.identity.number for checked in medium}
-    found = {}
+    numbers = {checked.identity.number for checked in medium}
+    others = {}
     for path in devices(fs):
         number = disk.number_of(path)
-        if number in own:
+        if number in numbers:
             continue
         try:
-            found[number] = disk.check_device(path, yes_format, by_id)
+            others[number] = disk.check_device(path, yes_format, by_id)
         except FscaleError as error:
             raise FscaleError(
                 f"file system {name} names a device besides its medium: {error}"
             ) from None
-    if found and fs.partitions > 1:
+    if others and fs.partitions > 1:
         raise FscaleError(
             f"file system {name}: its {fs.partitions} partitions cannot share a second device; "
             "leave partitions or the device out"
         )
-    return list(found.values())
+    return list(others.values())
 
 
 def _refuse_hidden(argv: Sequence[str]) -> None:
@@ -93,23 +93,23 @@ def _refuse_hidden(argv: Sequence[str]) -> None:
     Raises:
         FscaleError: the command is such a one.
     """
-    said = f"`{shlex.join(argv)}`"
+    command = f"`{shlex.join(argv)}`"
     for index, word in enumerate(argv):
         after = [later.replace(MEDIUM, "") for later in argv[index + 1 :]]
         program = Path(word).name
         if program in _SHELLS and any(_EXPANDED.search(later) for later in after):
             raise FscaleError(
-                f"{said}: fscale cannot check which devices a shell would use here; give the "
+                f"{command}: fscale cannot check which devices a shell would use here; give the "
                 "command without variables, wildcards and cd"
             )
         if program in _PROGRAMS and any(re.match(r"-\w*[ce]", later) for later in after):
             raise FscaleError(
-                f"{said}: fscale cannot check which devices this program would use; give the "
+                f"{command}: fscale cannot check which devices this program would use; give the "
                 "command itself"
             )
         if re.search(r"\{device\}\w", word) or re.search(r"[\w/]\{device\}", word.lstrip("-")[1:]):
             raise FscaleError(
-                f"{said}: {MEDIUM} is the whole path of the device; remove what is joined to it"
+                f"{command}: {MEDIUM} is the whole path of the device; remove what is joined to it"
             )
 
 
@@ -141,16 +141,16 @@ def _there(name: str) -> bool:
 
 
 def _in_word(word: str, argv: Sequence[str]) -> Iterator[Path]:
-    said = f"`{shlex.join(argv)}`"
+    command = f"`{shlex.join(argv)}`"
     for tag, value in _TAG.findall(word):
-        yield _tagged(f"{tag}={value}", said)
+        yield _tagged(f"{tag}={value}", command)
     for option, value in _DEVICE_OPTION.findall(word):
         if option == "journal_dev" and re.fullmatch(r"0x[0-9a-fA-F]+|\d+", value):
-            yield _numbered(int(value, 0), said)
+            yield _numbered(int(value, 0), command)
         elif not (value.startswith(MEDIUM) or _TAG.match(value) or _is_block(value)):
-            _refuse_no_device(option, value, said)
+            _refuse_no_device(option, value, command)
     for start in _starts(word):
-        yield from _longest(word, start, said)
+        yield from _longest(word, start, command)
 
 
 def _starts(word: str) -> list[int]:
@@ -165,7 +165,7 @@ def _starts(word: str) -> list[int]:
     return sorted(found)
 
 
-def _longest(word: str, start: int, said: str) -> Iterator[Path]:
+def _longest(word: str, start: int, command: str) -> Iterator[Path]:
     """Yield the block device whose name begins at `start`; names may contain separators."""
     ends = [i for i in range(start, len(word)) if word[i] in _SEPARATORS]
     for end in [len(word), *reversed(ends)]:
@@ -177,7 +177,7 @@ def _longest(word: str, start: int, said: str) -> Iterator[Path]:
     whole = re.split(r"[\s,;'\"]", word[start:])[0]
     # A path that does not exist yet could later lead to any device.
     if whole.startswith("/dev/") and not _sequence_number(whole):
-        raise FscaleError(f"{said} names {whole}, which does not exist; name an existing device")
+        raise FscaleError(f"{command} names {whole}, which does not exist; name an existing device")
     if _sequence_number(whole):
         yield Path(whole)
 
@@ -194,31 +194,31 @@ def _is_block(name: str) -> bool:
         return _sequence_number(name)
 
 
-def _refuse_no_device(option: str, value: str, said: str) -> None:
+def _refuse_no_device(option: str, value: str, command: str) -> None:
     if option in ("device", "name") and "/" not in value and not filetest.exists(value):
         return  # not the name of a device
     raise FscaleError(
-        f"{said}: {option}={value} is not a block device; name one by its path in {disk.BY_ID}"
+        f"{command}: {option}={value} is not a block device; name one by its path in {disk.BY_ID}"
     )
 
 
-def _tagged(tag: str, said: str) -> Path:
+def _tagged(tag: str, command: str) -> Path:
     try:
         return Path(Executor().run(["findfs", tag]).strip())
     except CommandFailed:
         raise FscaleError(
-            f"{said} names the device {tag}, which does not exist; name a device by its path in "
+            f"{command} names the device {tag}, which does not exist; name a device by its path in "
             f"{disk.BY_ID}"
         ) from None
 
 
-def _numbered(number: int, said: str) -> Path:
+def _numbered(number: int, command: str) -> Path:
     """Return the node of a device number that is encoded as the kernel encodes it in options."""
     major, minor = (number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00)
     path = Path(f"/dev/block/{major}:{minor}")
     if not path.exists():
         raise FscaleError(
-            f"{said} names the device {major}:{minor}, which does not exist; name an existing "
+            f"{command} names the device {major}:{minor}, which does not exist; name an existing "
             "device"
         )
     return path
