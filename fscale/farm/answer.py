@@ -106,14 +106,14 @@ def read_files(task: Task, directory: Path) -> dict[str, bytes]:
         OSError: one of them is a link or larger than 16 MiB, or all are too many or too large.
     """
     folder = Folder(directory)
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     size, most = 0, MOST_FILES if task.keys else MOST_OF_A_RUN
     for name in _names(task, folder):
-        found[name] = folder.read(name)
-        size += len(found[name])
-        if size > MOST_WHOLE or len(found) > most:
+        contents[name] = folder.read(name)
+        size += len(contents[name])
+        if size > MOST_WHOLE or len(contents) > most:
             raise OSError(errno.EFBIG, "the files of a task are too many or too large", name)
-    return found
+    return contents
 
 
 def _names(task: Task, folder: Folder) -> Iterator[str]:
@@ -172,20 +172,20 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
         return _whole(task, header, files)
     cells = {f"cells/{key.id}.json": key for key in task.keys}
     planned = {key.id for key in task.keys}
-    found, profiles = [], {}
+    measured, profiles = [], {}
     for name, content in files.items():
         if key := cells.get(name):
             cell = _valid(Cell, name, content)
             if cell.key != key or cell.id != key.id:
                 raise Refused(f"{name} contains the cell {cell.id[:100]}")
-            found.append(cell)
+            measured.append(cell)
             continue
         folder, _, rest = name.partition("/")
         of, _, last = rest.partition("/")
         if folder != "profiles" or of not in planned or not _PROFILE.fullmatch(last):
             raise Refused(f"{name[:100]} is not a file of this task")
         profiles[name] = content
-    return Answer(task, header, found, profiles)
+    return Answer(task, header, measured, profiles)
 
 
 def _whole(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:

@@ -203,8 +203,8 @@ class Dask:
     def _holders(self, future: Future) -> Sequence[str]:
         """The addresses of the workers that have a result."""
         with contextlib.suppress(OSError, TimeoutError):
-            found: Sequence[str] = self._client.who_has([future]).get(future.key, ())
-            return found
+            addresses: Sequence[str] = self._client.who_has([future]).get(future.key, ())
+            return addresses
         return ()
 
     def _look(self) -> bool:
@@ -213,18 +213,18 @@ class Dask:
             if self._client.status == "closed":
                 self._client = self._connected()
                 self._requeue()
-            found = self._client.scheduler_info(n_workers=-1)["workers"]
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except (FscaleError, OSError, TimeoutError):
             return False
         self._workers = {
             address: about["nthreads"]
-            for address, about in found.items()
+            for address, about in workers.items()
             if address in self._workers and about["resources"].get(self._resource)
         }
         if not self._workers:
             # Dask does not look at tasks again that had no worker when one is given a resource.
             self._requeue()
-        self._admit({a: w for a, w in found.items() if a not in self._workers})
+        self._admit({a: w for a, w in workers.items() if a not in self._workers})
         return bool(self._workers)
 
     def _requeue(self) -> None:
@@ -278,10 +278,12 @@ class Dask:
     def _run(self, function: Callable[..., Any], *args: Any, on: list[str]) -> dict[str, Any]:
         """Call a function on workers; the results, or exceptions, by address."""
         try:
-            found: dict[str, Any] = self._client.run(function, *args, workers=on, on_error="return")
+            results: dict[str, Any] = self._client.run(
+                function, *args, workers=on, on_error="return"
+            )
         except (OSError, TimeoutError, TypeError) as error:
             return dict.fromkeys(on, error)
-        return found
+        return results
 
     def _ban(self, address: str, why: str) -> None:
         """Use a worker no more."""

@@ -71,10 +71,10 @@ def name_of(on: str) -> str:
     Raises:
         FscaleError: there is no such engine.
     """
-    found = re.match(r"[a-z]+", on)
-    if found is None or found[0] not in ENGINES:
+    match = re.match(r"[a-z]+", on)
+    if match is None or match[0] not in ENGINES:
         raise FscaleError(f"--on {on}: no such engine; give one of {', '.join(ENGINES)}")
-    return found[0]
+    return match[0]
 
 
 def open_engine(on: str, say: Say) -> AbstractContextManager[Engine]:

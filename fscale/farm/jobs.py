@@ -68,8 +68,8 @@ def limits() -> SlurmLimits:
     if missing := [tool for tool in TOOLS if which(tool) is None]:
         raise MissingTool(f"{', '.join(missing)}: not installed; jobs of Slurm are submitted by it")
     text = _run("scontrol", "show", "config")
-    found = {k: int(v) for k, v in re.findall(r"^(Max\w+)\s*= (\d+)\b", text, re.MULTILINE)}
-    return SlurmLimits(max(1, found["MaxJobCount"] // 2), max(1, found["MaxArraySize"] - 1))
+    values = {k: int(v) for k, v in re.findall(r"^(Max\w+)\s*= (\d+)\b", text, re.MULTILINE)}
+    return SlurmLimits(max(1, values["MaxJobCount"] // 2), max(1, values["MaxArraySize"] - 1))
 
 
 def nodes(partition: str | None) -> int:
@@ -144,9 +144,9 @@ def cancel(arrays: Sequence[str]) -> dict[str, State]:
     _run("scancel", "--quiet", *arrays)
     end = time.monotonic() + PATIENCE
     while True:
-        found = states(arrays)
-        if not any(state.running for state in found.values()):
-            return found
+        active = states(arrays)
+        if not any(state.running for state in active.values()):
+            return active
         if time.monotonic() > end:
             raise FscaleError(f"jobs {', '.join(arrays)} have not ended; see `squeue`")
         time.sleep(1)

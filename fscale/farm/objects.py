@@ -107,9 +107,9 @@ class Cache:
         """
         partial, final = self._partial(digest, sender), self.path(digest)
         try:
-            if (found := digest_of(partial)) != digest:
+            if (actual := digest_of(partial)) != digest:
                 raise FscaleError(
-                    f"a file that should be {digest[:16]} is {found[:16]}; it was damaged on its "
+                    f"a file that should be {digest[:16]} is {actual[:16]}; it was damaged on its "
                     "way"
                 )
             partial.chmod(0o444)

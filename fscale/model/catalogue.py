@@ -124,13 +124,13 @@ def split_filesystems(text: str) -> list[str]:
     Commas also separate mount options and features. A part belongs to the file system before it if
     that one has options and the part itself is not the name of a file system.
     """
-    found: list[str] = []
+    filesystems: list[str] = []
     for word in split_names(text):
-        if found and variant.has_options(found[-1]) and not is_filesystem(word):
-            found[-1] += f",{word}"
+        if filesystems and variant.has_options(filesystems[-1]) and not is_filesystem(word):
+            filesystems[-1] += f",{word}"
         else:
-            found.append(word)
-    return found
+            filesystems.append(word)
+    return filesystems
 
 
 def is_path(name: str) -> bool:

@@ -71,16 +71,16 @@ def expand(asked: Iterable[CoreCount], cpus: int) -> list[int]:
 
     Counts beyond `cpus` are among them.
     """
-    found: set[int] = set()
+    expanded: set[int] = set()
     for one in asked:
         if isinstance(one, int):
-            found.add(one)
+            expanded.add(one)
         elif match := _SHARE.fullmatch(one):
-            found.add(share(int(match[1]), cpus))
+            expanded.add(share(int(match[1]), cpus))
         elif ends := _range(one):
             first, last, stride = ends
-            found |= set(range(first, last + 1, stride))
-    return sorted(found)
+            expanded |= set(range(first, last + 1, stride))
+    return sorted(expanded)
 
 
 def share(percent: int, cpus: int) -> int:

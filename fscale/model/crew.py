@@ -32,18 +32,18 @@ def label(key: CellKey) -> str:
 def sentences(run: Run) -> list[str]:
     """Describe the values that are not the defaults, one sentence each."""
     values, machine = chosen(run), run.machine
-    found = []
+    lines = []
     if values[WORKERS_PER_CPU] != DEFAULTS[WORKERS_PER_CPU]:
-        found.append(
+        lines.append(
             f"{values[WORKERS_PER_CPU]} workers share each CPU under test (oversubscription), so "
             "figures include the work of the scheduler"
         )
     if values[PLACEMENT] != DEFAULTS[PLACEMENT]:
-        found.append(
+        lines.append(
             "the CPUs of a core count come from all sockets, NUMA nodes and L3 caches in turn "
             f"(placement {values[PLACEMENT]})"
         )
-    return [*found, *kept_free(machine)]
+    return [*lines, *kept_free(machine)]
 
 
 def kept_free(machine: Machine) -> list[str]:

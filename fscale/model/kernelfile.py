@@ -25,8 +25,8 @@ def why_not_settable(path: str, value: str) -> str | None:
 
 def value_in_effect(text: str) -> str:
     """Return the value in effect from the text of such a file: bfq of `none [bfq]`."""
-    found = re.search(r"(?:^|\s)\[([^\[\]\s]+)\](?=\s|$)", text)
-    return found[1] if found else " ".join(text.split())
+    match = re.search(r"(?:^|\s)\[([^\[\]\s]+)\](?=\s|$)", text)
+    return match[1] if match else " ".join(text.split())
 
 
 def same_value(one: str, other: str) -> bool:

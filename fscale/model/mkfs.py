@@ -238,8 +238,8 @@ def _merge_values(program: _Program, same: Sequence[_Item]) -> _Item:
     if len(first.key) == 1 and first.key in program.lists and last.value is not None:
         text = ",".join(item.value or "" for item in same)
         parts = [part for part in _SEPARATORS.split(text) if part]
-        found = {_subkey(program, part): part for part in parts}
-        if len(found) < len(parts) or len(same) > 1:
+        values = {_subkey(program, part): part for part in parts}
+        if len(values) < len(parts) or len(same) > 1:
             # The last value of a suboption keeps its place: mkfs applies some features in order.
             later = {_subkey(program, part): i for i, part in enumerate(parts)}
             kept = [part for i, part in enumerate(parts) if later[_subkey(program, part)] == i]

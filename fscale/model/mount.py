@@ -83,10 +83,10 @@ def _holds(option: str, shown: Sequence[str]) -> bool:
         return _atime_holds(option, shown)
     if not shown or _incomparable(option):
         return True
-    wanted, found = _meaning(option), [_meaning(one) for one in shown]
-    if wanted in found:
+    wanted, effective = _meaning(option), [_meaning(one) for one in shown]
+    if wanted in effective:
         return True
-    return "=" not in option and wanted[1] == "1" and any(one[1] not in _OFF for one in found)
+    return "=" not in option and wanted[1] == "1" and any(one[1] not in _OFF for one in effective)
 
 
 def _incomparable(option: str) -> bool:

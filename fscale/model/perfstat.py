@@ -79,12 +79,12 @@ def totals(rows: Iterable[Row]) -> dict[str, Total]:
     for row in rows:
         if row.count is not None:
             counted.setdefault(row.event, {}).setdefault(row.pmu, []).append(row)
-    found = {}
+    sums = {}
     for event, pmus in counted.items():
         parts = [[r for r in own if not r.modifiers] or own for own in pmus.values()]
         count = sum(row.count or 0 for part in parts for row in part)
-        found[event] = Total(count, frozenset(pmus))
-    return found
+        sums[event] = Total(count, frozenset(pmus))
+    return sums
 
 
 def gaps(
@@ -96,7 +96,7 @@ def gaps(
     """
     rows, cpus = list(rows), set(cpus)
     counted = totals(rows)
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.count is not None or row.event not in counted:
             continue
@@ -104,10 +104,10 @@ def gaps(
             continue
         if row.pmu in pmus and cpus and cpus.isdisjoint(pmus[row.pmu]):
             continue
-        missing = found.setdefault(row.event, [])
+        missing = reasons.setdefault(row.event, [])
         if row.pmu not in missing:
             missing.append(row.pmu)
-    return found
+    return reasons
 
 
 def cpu_list(text: str) -> list[int]:
@@ -116,10 +116,10 @@ def cpu_list(text: str) -> list[int]:
     Raises:
         ValueError: the text is not such a list.
     """
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
         if int(last or first) >= MOST_CORES:
             raise ValueError(f"{part!r} is not a list of CPUs")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus

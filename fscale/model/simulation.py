@@ -150,10 +150,10 @@ class Simulation(Strict):
 
         Groups, and the lines in each, are sorted by waiting time, longest first.
         """
-        found: dict[str, list[HotLine]] = defaultdict(list)
+        grouped: dict[str, list[HotLine]] = defaultdict(list)
         for line in sorted(self.lines, key=lambda line: -line.wait):
-            found[line.thing].append(line)
-        return sorted(found.values(), key=lambda lines: -sum(line.wait for line in lines))
+            grouped[line.thing].append(line)
+        return sorted(grouped.values(), key=lambda lines: -sum(line.wait for line in lines))
 
     def total(self, name: str) -> int:
         """Sum a field, given by its name, over the windows."""

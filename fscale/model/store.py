@@ -93,13 +93,13 @@ class Store:
 
     def control(self) -> Control | None:
         """Return how most good cells were restricted to their CPUs; None without a good cell."""
-        found: Counter[Control] = Counter()
+        controls: Counter[Control] = Counter()
         with contextlib.suppress(OSError):
             for name in self._folder.names("cells", ".json"):
                 with contextlib.suppress(OSError, ValidationError):
                     cell = Cell.model_validate_json(self._folder.read(f"cells/{name}"))
-                    found[cell.cpu_control] += cell.status == "ok"
-        best = found.most_common(1)
+                    controls[cell.cpu_control] += cell.status == "ok"
+        best = controls.most_common(1)
         return best[0][0] if best and best[0][1] else None
 
     def cells(self) -> list[Cell]:

@@ -154,8 +154,8 @@ def statistics(file: Path) -> dict[str, int]:
 
 
 def _smallest(groups: Chain | None, limits: Callable[[Path], Iterable[Limit]]) -> Limit | None:
-    found = [limit for group in (groups.groups if groups else ()) for limit in limits(group)]
-    return min(found, key=lambda limit: limit.value, default=None)
+    candidates = [limit for group in (groups.groups if groups else ()) for limit in limits(group)]
+    return min(candidates, key=lambda limit: limit.value, default=None)
 
 
 def _quota(group: Path) -> Iterator[Limit]:
@@ -182,11 +182,11 @@ def _file_cache(counted: dict[str, int]) -> int:
 
 def _memberships(root: Path) -> dict[str, str]:
     """Return controller -> path of the own group; the controller "" is v2."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for line in (text(root / "proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
+        paths |= dict.fromkeys(controllers.split(","), path)
+    return paths
 
 
 def _mounts(root: Path) -> Iterator[tuple[str, list[str], _Mount]]:

@@ -37,7 +37,7 @@ class KernelLog:
         return f" (the kernel: {'; '.join(lines[:_LINES])})" if lines else ""
 
     def _lines(self) -> list[str]:
-        found: list[str] = []
+        lines: list[str] = []
         while self._fd >= 0:
             try:
                 record = os.read(self._fd, _RECORD)
@@ -47,5 +47,5 @@ class KernelLog:
                 break
             # A record is `priority,number,time,flags;message`, followed by lines of keys.
             _, _, message = record.decode(errors="replace").partition(";")
-            found.append(message.partition("\n")[0].strip())
-        return found
+            lines.append(message.partition("\n")[0].strip())
+        return lines

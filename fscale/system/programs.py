@@ -104,9 +104,6 @@ def _make(part: str, there: bool) -> None:
             env={**os.environ, "PATH": paths.TOOL_PATH, "LC_ALL": "C", "MAKEFLAGS": ""},
         )
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "rror" in line] or [
-            "no reason given"
-        ]
-        raise FscaleError(
-            f"{part} cannot be compiled into {out}: {'; '.join(errors[:_LINES])}; {_advice(part)}"
-        )
+        errors = [line for line in done.stderr.splitlines() if "rror" in line]
+        reason = "; ".join(errors[:_LINES]) or "no reason given"
+        raise FscaleError(f"{part} cannot be compiled into {out}: {reason}; {_advice(part)}")

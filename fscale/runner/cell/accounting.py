@@ -77,17 +77,17 @@ def snapshot(cgroup: Path | None) -> Snapshot:
         with contextlib.suppress(OSError):
             # The name may contain blanks and brackets.
             fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            own = (int(fields[11]) + int(fields[12])) / _TICK
+            used = (int(fields[11]) + int(fields[12])) / _TICK
             if pid not in mine:
                 # Ticks of many nearly idle processes add up to errors of whole ticks, so schedstat
                 # is used; but only the tick counters include threads that have ended.
-                own = max(own, _run_time(place, int(fields[17])))
+                used = max(used, _run_time(place, int(fields[17])))
             if int(fields[6]) & _KERNEL_THREAD:
-                kernel[pid] = own
+                kernel[pid] = used
                 ran_on[pid] = int(fields[36])
             else:
                 reaped = (int(fields[13]) + int(fields[14])) / _TICK
-                others[pid] = (int(fields[1]), own + reaped)
+                others[pid] = (int(fields[1]), used + reaped)
     total = 0.0
     for pid, (_, seconds) in others.items():
         ancestor = pid

@@ -232,14 +232,14 @@ class Partitions(Change):
     def _numbers(self) -> list[int]:
         """List the present partitions whose extents are exactly those that `apply` makes."""
         name = Path(self.device).name
-        found = []
+        numbers = []
         for number in range(1, self.count + 1):
             base = Path("/sys/class/block") / name / Path(self.node(number)).name
             with contextlib.suppress(OSError):
                 extent = int((base / "start").read_text()), int((base / "size").read_text())
                 if extent == self._extent(number):
-                    found.append(number)
-        return found
+                    numbers.append(number)
+        return numbers
 
     def show(self) -> str:
         """See Change."""

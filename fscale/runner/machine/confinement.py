@@ -25,11 +25,11 @@ def look_for_hidden_quota(machine: Machine) -> None:
 
     The result is stored in `machine.confinement.cpus_found`, in CPUs.
     """
-    found, groups = machine.confinement, cgroups.chain("cpu")
-    if found and machine.cpu_order and not (groups and groups.whole):
+    confinement, groups = machine.confinement, cgroups.chain("cpu")
+    if confinement and machine.cpu_order and not (groups and groups.whole):
         cpus = hiddenquota.measure(machine.cpu_order)
-        if cpus is not None and (found.cpus is None or cpus < _NEAR * found.cpus):
-            found.cpus_found = round(cpus, 2)
+        if cpus is not None and (confinement.cpus is None or cpus < _NEAR * confinement.cpus):
+            confinement.cpus_found = round(cpus, 2)
 
 
 def read(root: Path = Path("/")) -> Confinement:
@@ -62,22 +62,22 @@ def _cpuset(groups: Chain | None) -> str | None:
 
 
 def _hidden(root: Path, cpu: Chain | None, memory: Chain | None) -> list[str]:
-    found = []
+    hidden = []
     if cpu is None or memory is None:
-        found.append("CPU quota, throttling and memory limit: no cgroup can be read")
+        hidden.append("CPU quota, throttling and memory limit: no cgroup can be read")
     elif not (cpu.whole and memory.whole):
-        found.append(
+        hidden.append(
             "CPU quota, throttling and memory limit of ancestor cgroups: they may limit this run "
             "without being reported"
         )
     if not namespaces.all_processes_visible(root / "proc"):
-        found.append(
+        hidden.append(
             "processes of others (PID namespace or hidepid): their load is detected only on the "
             "CPUs under test, where it cannot be distinguished from kernel threads"
         )
         if _faked(root):
-            found.append("CPU times of others: /proc/stat shows this container only (lxcfs)")
-    return found
+            hidden.append("CPU times of others: /proc/stat shows this container only (lxcfs)")
+    return hidden
 
 
 def _faked(root: Path) -> bool:

@@ -71,9 +71,9 @@ def enabled_options(root: Path, release: str) -> tuple[set[str], str] | None:
 
 def visible_debug_options(root: Path) -> set[str]:
     """Return the debug options that files and symbols reveal: a subset of those enabled."""
-    found = {option for path, option in _FILES.items() if (root / path[1:]).exists()}
+    options = {option for path, option in _FILES.items() if (root / path[1:]).exists()}
     symbols = {line.split()[2] for line in (text(root / "proc/kallsyms") or "").splitlines()}
-    return found | {option for symbol, option in _SYMBOLS.items() if symbol in symbols}
+    return options | {option for symbol, option in _SYMBOLS.items() if symbol in symbols}
 
 
 def read(root: Path = Path("/")) -> KernelBuild:

@@ -14,12 +14,12 @@ def names(root: Path = Path("/")) -> list[str] | None:
     listed = text(root / "sys/kernel/security/lsm")
     if listed:
         return listed.split(",")
-    found = []
+    modules = []
     if (root / "sys/fs/selinux").is_dir():
-        found.append("selinux")
+        modules.append("selinux")
     if text(root / "sys/module/apparmor/parameters/enabled") == "Y":
-        found.append("apparmor")
-    return found or None
+        modules.append("apparmor")
+    return modules or None
 
 
 def state(root: Path = Path("/")) -> dict[str, str]:

@@ -28,12 +28,12 @@ def nodes() -> list[int]:
     Nodes without CPUs (CXL or GPU memory) are left out, because their memory is slower than what a
     load would get by default.
     """
-    found = _with_memory()
+    usable = _with_memory()
     for line in (text(STATUS) or "").splitlines():
         if line.startswith("Mems_allowed_list:"):
-            found &= set(cpu_list(line.partition(":")[2]))
+            usable &= set(cpu_list(line.partition(":")[2]))
     with_cpus = _listed(HAS_MEMORY.with_name("has_cpu"))
-    return sorted(found if with_cpus is None else found & with_cpus)
+    return sorted(usable if with_cpus is None else usable & with_cpus)
 
 
 def _choice(placement: Placement | None) -> bool:

@@ -47,8 +47,8 @@ _MODELS = {
 def _chosen(path: Path, brackets: str = "[]") -> str | None:
     """Return the word in brackets: `madvise` of `always [madvise] never`; None without one."""
     left, right = (re.escape(bracket) for bracket in brackets)
-    found = re.search(rf"{left}(\w+){right}", text(path) or "")
-    return found[1] if found else None
+    match = re.search(rf"{left}(\w+){right}", text(path) or "")
+    return match[1] if match else None
 
 
 def _turbo(cpus: Path) -> bool | None:

@@ -31,8 +31,8 @@ def read_queue(place: Path, root: Path = Path("/")) -> dict[str, str] | None:
     Returns None without a single device, as for a directory on tmpfs, overlayfs or btrfs. `root` is
     the directory with /sys.
     """
-    found = place.stat()
-    number = found.st_rdev or found.st_dev
+    status = place.stat()
+    number = status.st_rdev or status.st_dev
     device = root / f"sys/dev/block/{os.major(number)}:{os.minor(number)}"
     if not device.exists():
         return None

@@ -79,11 +79,11 @@ def identify(number: str, sysfs: Path = SYSFS) -> Identity:
     base = _directory(number, sysfs)
     partition = (base / "partition").exists()
     whole = base.parent if partition else base
-    found = {name: text for name in _NAMES if (text := _text(whole / name))}
+    fields = {name: text for name in _NAMES if (text := _text(whole / name))}
     if partition:
-        found |= {name: _text(base / name) for name in ("partition", "start")}
+        fields |= {name: _text(base / name) for name in ("partition", "start")}
     size = int(_text(base / "size") or 0) * 512
-    return Identity(number, _text(whole / "diskseq"), size, found)
+    return Identity(number, _text(whole / "diskseq"), size, fields)
 
 
 def number_of(path: Path) -> str:
@@ -185,19 +185,19 @@ def find_node(path: Path, sysfs: Path = SYSFS) -> Path:
 
 def stable_paths(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
     """Return the stable paths of a block device, the best first."""
-    found = []
+    paths = []
     for folder in (by_id, *(by_id.parent / name for name in BESIDE)):
         for link in sorted(folder.glob("*")):
             with contextlib.suppress(OSError):
                 about = link.stat()
                 if f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}" == number:
-                    found.append(link)
+                    paths.append(link)
     sequence = identify(number, sysfs).sequence
     part = _text(_directory(number, sysfs) / "partition")
     by_sequence = by_id.parent / "by-diskseq" / f"{sequence}{f'-part{part}' if part else ''}"
-    if sequence and by_sequence not in found:
-        found.append(by_sequence)
-    return found
+    if sequence and by_sequence not in paths:
+        paths.append(by_sequence)
+    return paths
 
 
 def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
@@ -380,7 +380,7 @@ class Disk:
 
 def describe_changes(old: Identity, new: Identity) -> str:
     """Describe how two identities differ; empty if they are of the same device."""
-    found = [
+    changes = [
         f"{what} {a or 'none'} -> {b or 'none'}"
         for what, a, b in (
             ("number", old.number, new.number),
@@ -392,5 +392,5 @@ def describe_changes(old: Identity, new: Identity) -> str:
     for name in sorted(old.lasting.keys() | new.lasting.keys()):
         a, b = old.lasting.get(name, "none"), new.lasting.get(name, "none")
         if a != b:
-            found.append(f"{name} {a} -> {b}")
-    return ", ".join(found)
+            changes.append(f"{name} {a} -> {b}")
+    return ", ".join(changes)

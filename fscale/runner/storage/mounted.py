@@ -37,8 +37,8 @@ class Entry:
 
     def value(self, name: str) -> str | None:
         """Return the value of an option, such as upperdir; None without it."""
-        found = (o.partition("=")[2] for o in self.options if o.startswith(f"{name}="))
-        return next(found, None)
+        values = (o.partition("=")[2] for o in self.options if o.startswith(f"{name}="))
+        return next(values, None)
 
 
 def _printable(text: str) -> str:
@@ -47,17 +47,17 @@ def _printable(text: str) -> str:
 
 def entries(proc: Path = PROC) -> dict[int, Entry]:
     """Return all mounts that this process sees, by mount id."""
-    found = {}
+    mounts = {}
     for line in mountinfo.read(proc):
         options = mount.split(line.options) + mount.split(line.super_options)
-        found[line.number] = Entry(
+        mounts[line.number] = Entry(
             line.device,
             _printable(line.root),
             [_printable(mountinfo.unescape(option)) for option in options],
             line.fstype,
             _printable(line.source),
         )
-    return found
+    return mounts
 
 
 def holding(path: Path, proc: Path = PROC) -> Entry | None:
@@ -98,8 +98,8 @@ def describe(entry: Entry, proc: Path = PROC, sysfs: Path = SYSFS) -> Mounted:
 
 def _upper(directory: Path, proc: Path, sysfs: Path) -> list[str]:
     """Return type and options of the file system that an overlay writes to, if visible."""
-    found = read(directory, proc, sysfs)
-    return [found.fstype, *found.options] if found else []
+    upper = read(directory, proc, sysfs)
+    return [upper.fstype, *upper.options] if upper else []
 
 
 def _of_ext4(entry: Entry, proc: Path, sysfs: Path) -> list[str]:
