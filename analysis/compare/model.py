@@ -122,6 +122,13 @@ class Judgement(Strict):
     )
 
     @property
+    def lacks_only_work(self) -> bool:
+        """Whether more work without a rare operation would make it "same"."""
+        if not self.rare_operations or self.mean_low is None or self.mean_high is None:
+            return False
+        return 1 - self.margin <= self.mean_low and self.mean_high <= 1 / (1 - self.margin)
+
+    @property
     def worse(self) -> bool:
         """Whether it is a regression."""
         return self.verdict in WORSE

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a pair is cut into turns of the two sides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BLOCK = 4
 """turns: A B B A or B A A B"""
@@ -26,3 +26,11 @@ class Slicing:
 
 
 DEFAULT = Slicing()
+LONGER_SECONDS = 0.1
+
+
+def lengthen(slicing: Slicing) -> Slicing | None:
+    """Turns that do more work per pair, for what is rare; None if they are that long already."""
+    if slicing.seconds >= LONGER_SECONDS:
+        return None
+    return replace(slicing, seconds=LONGER_SECONDS)
