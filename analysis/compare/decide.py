@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from itertools import compress
-from math import ceil, log
+from math import log
 from statistics import median
 
 import numpy as np
@@ -16,10 +16,10 @@ from fscale.analysis.compare.effect import (
     repetitions_needed,
     smallest_change,
 )
-from fscale.analysis.compare.meanrate import PAUSE, WORK, MeanChange
-from fscale.analysis.compare.model import Judgement, Sample, Verdict
+from fscale.analysis.compare.model import Judgement, Sample
 from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
+from fscale.analysis.compare.rates import VERDICTS, Rates, beyond, decide_rate, within
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, Paired
@@ -30,7 +30,6 @@ DISTURBED_SHARE = 0.25
 # also use caches and locks.
 DISTURBANCE = 3.0
 NOISY = 0.25
-VERDICTS: dict[int, Verdict] = {-1: "slower", 1: "faster"}
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,12 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
     judgement.smallest_change = smallest(e.spread, test.repetitions, level, settings.power)
     significant = q <= settings.fdr
     if e.paired and e.paired.mean:
-        _decide_rate(judgement, e, e.paired.mean, q, settings.fdr)
+        decide_rate(judgement, rates_of(e, q, settings), settings.pause)
         if judgement.rare_operations:
             return judgement
-    elif significant and _beyond(e.effect, margin):
-        judgement.verdict = VERDICTS[_beyond(e.effect, margin) * (-1 if test.more_is_worse else 1)]
-    elif _within(e.effect, margin):
+    elif significant and (direction := beyond(e.effect, margin)):
+        judgement.verdict = VERDICTS[-direction if test.more_is_worse else direction]
+    elif within(e.effect, margin):
         judgement.verdict = "same"
     if judgement.verdict == "same":
         judgement.reason = "the change is smaller than the margin" if significant else ""
@@ -87,71 +86,12 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
     return judgement
 
 
-def _beyond(effect: Effect, margin: float) -> int:
-    """-1 if the ratio is below the margin and its interval below 1, 1 if above; else 0."""
-    if effect.high < 1 and effect.ratio < 1 - margin:
-        return -1
-    return 1 if effect.low > 1 and effect.ratio > 1 / (1 - margin) else 0
-
-
-def _within(effect: Effect, margin: float) -> bool:
-    return 1 - margin <= effect.low and effect.high <= 1 / (1 - margin)
-
-
-def _decide_rate(judgement: Judgement, e: Evidence, mean: MeanChange, q: float, fdr: float) -> None:
-    """Decide on a rate of a sliced run: the mean rate is judged, which rare operations belong to.
-
-    Where the typical turns (the pairs' robust centres) agree with it, their narrower interval is
-    shown. "Same" needs both, and so much work that rare pauses would have been seen.
-    """
-    margin = judgement.margin
-    judgement.mean_ratio = mean.effect.ratio
-    judgement.mean_low, judgement.mean_high = mean.effect.low, mean.effect.high
-    judgement.work_seconds = mean.work
+def rates_of(e: Evidence, q: float, settings: Settings) -> Rates:
+    """Each of the two p-values is adjusted as the smaller one was for the family."""
+    assert e.paired and e.paired.mean
     adjustment = q / e.p if e.p else 1.0
-    typical = _beyond(e.effect, margin) if e.typical_p * adjustment <= fdr else 0
-    rate = _beyond(mean.effect, margin) if e.mean_p * adjustment <= fdr else 0
-    agree = mean.effect.low <= e.effect.ratio <= mean.effect.high
-    if rate:
-        judgement.verdict = VERDICTS[rate]
-        if typical != rate or not agree:
-            judgement.reason = (
-                f"by rare operations: typical turns change by {e.effect.ratio - 1:+.1%} "
-                f"[{e.effect.low - 1:+.1%}, {e.effect.high - 1:+.1%}]"
-            )
-            judgement.ratio, judgement.low, judgement.high = (
-                mean.effect.ratio, mean.effect.low, mean.effect.high,
-            )  # fmt: skip
-    elif typical < 0 and mean.effect.low < 1 - margin:
-        judgement.verdict = "slower"
-    elif typical > 0 and mean.effect.high > 1 / (1 - margin):
-        judgement.verdict = "faster"
-    elif typical:
-        judgement.rare_operations = True
-        judgement.reason = (
-            f"typical turns are {VERDICTS[typical]}, the mean rate is not: {_rate(mean)}"
-        )
-    elif _within(e.effect, margin):
-        if _within(mean.effect, margin) and mean.enough_work:
-            judgement.verdict = "same"
-            return
-        judgement.rare_operations = True
-        judgement.more_repetitions = _pairs_of_work(judgement, mean)
-        judgement.reason = (
-            f"typical turns are the same, the mean rate may not be: {_rate(mean)}"
-            if not _within(mean.effect, margin)
-            else f"typical turns are the same, but {mean.work:.2g} s of work do not exclude rare "
-            f"pauses of up to {1000 * PAUSE:g} ms; {WORK:.2g} s would"
-        )
-
-
-def _rate(mean: MeanChange) -> str:
-    return f"{mean.effect.ratio - 1:+.1%} [{mean.effect.low - 1:+.1%}, {mean.effect.high - 1:+.1%}]"
-
-
-def _pairs_of_work(judgement: Judgement, mean: MeanChange) -> int:
-    """How many more pairs like these exclude rare pauses, at least one."""
-    return max(1, ceil((WORK - mean.work) / mean.work * (judgement.pairs or 1)))
+    typical, mean = (p * adjustment <= settings.fdr for p in (e.typical_p, e.mean_p))
+    return Rates(e.effect, typical, e.paired.mean, mean)
 
 
 def why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> str:

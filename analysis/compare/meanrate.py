@@ -8,7 +8,7 @@ ratio of means (Cochran, Sampling Techniques, 3rd ed. 1977, chapter 6), unbiased
 any length, because a turn ends with a whole operation (Wald's equation).
 
 What was never seen has no variance. So "same" also needs so much work that pauses would probably
-have been seen (`enough_work`).
+have been seen (`work_needed`).
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,10 @@ from fscale.analysis.compare.effect import Effect
 
 SHARE = 0.2
 """part of a test's error rate that the mean rate may spend; the robust centre has the rest"""
-PAUSE = 0.3
-"""seconds: the longest pause of a worker that "same" excludes"""
 LOSS = 0.05
-"""share of the time that such pauses take"""
+"""a change of the mean rate that "same" excludes, and the share of the time that pauses take"""
 MISSED = 0.02
 """probability that none of them occurred in the work that was measured"""
-WORK = log(1 / MISSED) * PAUSE / LOSS
-"""seconds of work on each side: pauses at random come PAUSE / LOSS apart"""
 
 
 @dataclass(frozen=True)
@@ -57,10 +53,13 @@ class MeanChange:
     work: float
     """seconds of work on each side, at the point that has fewest"""
 
-    @property
-    def enough_work(self) -> bool:
-        """Whether pauses that matter would probably have been seen."""
-        return self.work >= WORK
+
+def work_needed(pause: float) -> float:
+    """Seconds of work in which pauses of `pause` seconds that cost LOSS would have been seen.
+
+    If they come at random, they are pause / LOSS seconds of work apart.
+    """
+    return log(1 / MISSED) * pause / LOSS
 
 
 def mean_change(pairs: Mapping[int, tuple[Work, ...]], level: float) -> MeanChange | None:

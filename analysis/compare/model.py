@@ -108,6 +108,9 @@ class Judgement(Strict):
         default=False,
         description="undecided because of rare operations alone: typical turns are decided",
     )
+    lacks_only_work: bool = Field(
+        default=False, description="more work without a rare operation would make it the same"
+    )
     bound: float | None = Field(
         default=None,
         description="for counts: how far all boots of one side must lie beyond all of the other's",
@@ -120,13 +123,6 @@ class Judgement(Strict):
         default=None,
         description="the change that so many repetitions of this spread detect with that power",
     )
-
-    @property
-    def lacks_only_work(self) -> bool:
-        """Whether more work without a rare operation would make it "same"."""
-        if not self.rare_operations or self.mean_low is None or self.mean_high is None:
-            return False
-        return 1 - self.margin <= self.mean_low and self.mean_high <= 1 / (1 - self.margin)
 
     @property
     def worse(self) -> bool:

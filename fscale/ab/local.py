@@ -43,12 +43,8 @@ class LocalSource:
 
     def add_work(self, point: PairedPoint) -> PairedPoint | None:
         """Continue in longer turns; a medium has room for no more of what uses up a stock."""
-        if not point.slicing or any(
-            setup.loads[point.base.workload].descriptor.consumes for setup in self._setups.values()
-        ):
-            return None
-        longer = lengthen(point.slicing)
-        return replace(point, slicing=longer, longer=True) if longer else point
+        longer = lengthen(point.slicing) if point.slicing else None
+        return replace(point, slicing=longer, longer=True) if longer else None
 
     def patience(self, point: PairedPoint) -> int:
         """Give a pair, which has two cells, a second try; whole repetitions have four cells."""

@@ -103,7 +103,7 @@ def make(
         PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.workload])
         for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
-    points = [_continued(point, store) for point in points]
+    points = [continued_point(point, store) for point in points]
     if not any(cut.values()):
         repetitions += repetitions % 2
     tests = tests_of([p.base for p in points], settings)
@@ -145,7 +145,7 @@ def make(
     return Plan(setups, run, store, points, settings, repetitions, looks)
 
 
-def _continued(point: PairedPoint, store: Store) -> PairedPoint:
+def continued_point(point: PairedPoint, store: Store) -> PairedPoint:
     """A point as an earlier call measured it: it may have left slices after its first pair."""
     first = store.load_cell(point.key("A", 1)) if point.slicing else None
     fell_back = first is not None and first.status == "ok" and first.slices is None

@@ -18,6 +18,8 @@ class Slicing:
     """whether deferred work of a turn is written out before the next turn"""
     drain: float = 0.0
     """seconds to wait after a turn for objects that the kernel frees later"""
+    consumes: bool = False
+    """whether a stock, as large as the medium, limits the work of a pair"""
 
     @property
     def side_seconds(self) -> float:
@@ -30,7 +32,7 @@ LONGER_SECONDS = 0.1
 
 
 def lengthen(slicing: Slicing) -> Slicing | None:
-    """Turns that do more work per pair, for what is rare; None if they are that long already."""
-    if slicing.seconds >= LONGER_SECONDS:
+    """Turns that do more work per pair, for what is rare; None if the medium has no room for it."""
+    if slicing.consumes:
         return None
-    return replace(slicing, seconds=LONGER_SECONDS)
+    return replace(slicing, seconds=max(slicing.seconds, LONGER_SECONDS))

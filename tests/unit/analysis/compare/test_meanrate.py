@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.meanrate import WORK, Work, mean_change
+from fscale.analysis.compare.meanrate import Work, mean_change, work_needed
 from fscale.analysis.compare.model import Judgement, Subject
 from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.sequential import growing
@@ -51,6 +51,9 @@ def turns(
             ops, seconds = np.sum(each, axis=0)
             seconds *= np.exp(rng.normal(0, 0.01)) / workers
             yield Slice(block=block, ops=round(ops), seconds=seconds, cpu_seconds=seconds)
+
+
+WORK = work_needed(Settings().pause)
 
 
 def judged(
