@@ -8,6 +8,7 @@ tests and false discovery rate.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -96,6 +97,12 @@ def _ratios(points: Sequence[Test], cores: Sequence[int], metric: str) -> dict[i
             float(np.sqrt(weights**2 @ np.array([p.ratios[r].error ** 2 for p in points]))),
             min(p.ratios[r].blocks for p in points),
             points[0].ratios[r].seconds,
+            work=tuple(
+                replace(work, weight=work.weight * weight)
+                for p, weight in zip(points, weights, strict=True)
+                if weight
+                for work in p.ratios[r].work
+            ),
         )
         for r in common
     }

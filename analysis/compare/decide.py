@@ -19,6 +19,7 @@ from fscale.analysis.compare.effect import (
 from fscale.analysis.compare.model import Judgement, Sample
 from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
+from fscale.analysis.compare.rates import VERDICTS, Rates, beyond, decide_rate, within
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, Paired
@@ -40,12 +41,15 @@ class Evidence:
     effect: Effect
     spread: float
     paired: Paired | None = None
+    typical_p: float = 1.0
+    """of the pairs' robust centres alone"""
+    mean_p: float = 1.0
+    """of the mean rate alone"""
 
 
 def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -> Judgement:
     """The verdict on a test whose p-value is `q` when adjusted for the whole family."""
     margin = _margin(test, settings)
-    low, high = 1 - margin, 1 / (1 - margin)
     level = settings.fdr / family
     judgement = undecided(test, margin)
     judgement.ratio, judgement.low, judgement.high = e.effect.ratio, e.effect.low, e.effect.high
@@ -59,14 +63,17 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
     smallest = sliced.smallest_change if e.paired else smallest_change
     judgement.smallest_change = smallest(e.spread, test.repetitions, level, settings.power)
     significant = q <= settings.fdr
-    if significant and e.effect.high < 1 and e.effect.ratio < low:
-        judgement.verdict = "faster" if test.more_is_worse else "slower"
-    elif significant and e.effect.low > 1 and e.effect.ratio > high:
-        judgement.verdict = "slower" if test.more_is_worse else "faster"
-    elif low <= e.effect.low and e.effect.high <= high:
+    if e.paired and e.paired.mean:
+        decide_rate(judgement, rates_of(e, q, settings), settings.pause)
+        if judgement.rare_operations:
+            return judgement
+    elif significant and (direction := beyond(e.effect, margin)):
+        judgement.verdict = VERDICTS[-direction if test.more_is_worse else direction]
+    elif within(e.effect, margin):
         judgement.verdict = "same"
+    if judgement.verdict == "same":
         judgement.reason = "the change is smaller than the margin" if significant else ""
-    else:
+    elif judgement.verdict == "undecided":
         needing = sliced.pairs_needed if e.paired else repetitions_needed
         needed = needing(e.spread, e.effect.ratio, margin, level, e.level)
         if needed is not None:
@@ -77,6 +84,14 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
         judgement.reason = why_undecided(judgement, e.effect, significant)
     retract_if_disturbed(judgement)
     return judgement
+
+
+def rates_of(e: Evidence, q: float, settings: Settings) -> Rates:
+    """Each of the two p-values is adjusted as the smaller one was for the family."""
+    assert e.paired and e.paired.mean
+    adjustment = q / e.p if e.p else 1.0
+    typical, mean = (p * adjustment <= settings.fdr for p in (e.typical_p, e.mean_p))
+    return Rates(e.effect, typical, e.paired.mean, mean)
 
 
 def why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> str:

@@ -10,6 +10,7 @@ import scipy
 
 from fscale.analysis.compare.decide import Evidence, decide, too_few
 from fscale.analysis.compare.effect import Effect, effect, spread_of
+from fscale.analysis.compare.meanrate import SHARE
 from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.observations import Test
 from fscale.analysis.compare.ranktest import p_value
@@ -90,18 +91,28 @@ def _weigh(test: Test, settings: Settings) -> Evidence | None:
 
 
 def _weigh_pairs(test: Test, settings: Settings) -> Evidence | None:
-    looks = [n for n in test.looks if n <= test.repetitions]
+    # A pair that has no ratio was looked at all the same.
+    looks = [n for n in test.looks if n <= max(test.ratios)]
     if test.repetitions < MIN_PAIRS or (test.looks and not looks):
         return None
-    share = weight(len(looks)) if looks else 1.0
-    level = 1 - (1 - settings.confidence) * share
-    last = paired(test.ratios, looks[-1] if looks else None, level)
-    p = min(
-        1.0,
-        *(paired(test.ratios, n, level).p / weight(k) for k, n in enumerate(looks, 1)),
-        *([] if looks else [last.p]),
-    )
-    return Evidence(level, p, last.effect, last.deviation, last)
+    shares = [weight(k) for k, _ in enumerate(looks, 1)] or [1.0]
+    level = 1 - (1 - settings.confidence) * shares[-1]
+    typical = mean = 1.0
+    for n, share in zip(looks or (None,), shares, strict=True):
+        at_look = paired(test.ratios, n, level) if _count(test, n) >= MIN_PAIRS else None
+        if at_look and at_look.mean:
+            typical = min(typical, at_look.p / share / (1 - SHARE))
+            mean = min(mean, at_look.mean.p / share / SHARE)
+        elif at_look:
+            typical = min(typical, at_look.p / share)
+    if at_look is None:
+        return None
+    p = min(typical, mean)
+    return Evidence(level, p, at_look.effect, at_look.deviation, at_look, typical, mean)
+
+
+def _count(test: Test, upto: int | None) -> int:
+    return sum(upto is None or r <= upto for r in test.ratios)
 
 
 def running(test: Test, settings: Settings) -> Effect | None:
@@ -110,4 +121,5 @@ def running(test: Test, settings: Settings) -> Effect | None:
         return None
     looks = sum(n < test.repetitions for n in test.looks) + 1
     share = weight(looks) if test.looks else 1.0
-    return paired(test.ratios, None, 1 - (1 - settings.confidence) * share).effect
+    now = paired(test.ratios, None, 1 - (1 - settings.confidence) * share)
+    return now.effect if now else None

@@ -94,6 +94,23 @@ class Judgement(Strict):
         default=None,
         description="error of one pair's log ratio, from its blocks (root mean square)",
     )
+    mean_ratio: float | None = Field(
+        default=None,
+        description="NEW over BASE by the mean rate over all turns, rare operations included; in "
+        "sliced runs, for rates",
+    )
+    mean_low: float | None = Field(default=None, description="lower end of its interval")
+    mean_high: float | None = None
+    work_seconds: float | None = Field(
+        default=None, description="turns of each side in sliced runs, of the side that has fewer"
+    )
+    rare_operations: bool = Field(
+        default=False,
+        description="undecided because of rare operations alone: typical turns are decided",
+    )
+    lacks_only_work: bool = Field(
+        default=False, description="more work without a rare operation would make it the same"
+    )
     bound: float | None = Field(
         default=None,
         description="for counts: how far all boots of one side must lie beyond all of the other's",

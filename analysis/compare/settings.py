@@ -30,6 +30,12 @@ class Settings(Strict):
     power: float = Field(default=0.95, gt=0.5, lt=1, description="power of the smallest change")
     resamples: int = Field(default=4999, ge=999, description="resamples of the bootstrap")
     seed: int = Field(default=0, ge=0)
+    pause: float = Field(
+        default=0.3,
+        ge=0,
+        description='longest pause of a worker, in seconds, that "same" excludes in slices; 0: '
+        "however little work was done",
+    )
     allow_different: tuple[str, ...] = Field(
         default=(), description="differences in the definition of the cells that are allowed"
     )

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from fscale.analysis.compare.effect import MOST_REPETITIONS, RANK_VARIANCE, Effect
+from fscale.analysis.compare.meanrate import MeanChange, Work, mean_change
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.metrics import (
     COUNT,
@@ -47,6 +48,8 @@ class PairRatio:
     """length of a turn, median"""
     logs: tuple[float, ...] = field(default=(), compare=False, repr=False)
     """the logarithm in each block, in order"""
+    work: tuple[Work, ...] = field(default=(), compare=False, repr=False)
+    """all turns, which the mean rate comes from; empty for what is no rate"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Paired:
     """standard deviation of the pairs' logarithms"""
     within: float
     """standard error of one pair's logarithm, root mean square"""
+    mean: MeanChange | None = None
+    """the change of the mean rate; None if the metric is no rate"""
 
     @property
     def deviation(self) -> float:
@@ -83,6 +88,20 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
         if len(block_turns) == 2
     }
     return {block: rate for block, rate in rates.items() if rate > 0}
+
+
+def _work(base: Cell, new: Cell, metric: str) -> Work:
+    one, other = (
+        [s for s in cell.slices or () if s.seconds > 0 and turn_length(s, metric) > 0]
+        for cell in (base, new)
+    )
+    return Work(
+        base_ops=sum(s.ops for s in one),
+        base_seconds=sum(turn_length(s, metric) for s in one),
+        new_ops=sum(s.ops for s in other),
+        new_seconds=sum(turn_length(s, metric) for s in other),
+        turns=min(sum(s.seconds for s in turns) for turns in (one, other)),
+    )
 
 
 def centre(logs: Floats) -> float:
@@ -121,8 +140,9 @@ def ratios_of(
             deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
             error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
             seconds = median(s.seconds for s in base[repetition].slices or () if s.seconds)
+            work = (_work(base[repetition], new[repetition], metric),)
             pair_ratios[repetition] = PairRatio(
-                centre(logs), error, len(blocks), seconds, tuple(logs)
+                centre(logs), error, len(blocks), seconds, tuple(logs), work
             )
     return pair_ratios
 
@@ -159,9 +179,15 @@ def instructions(cell: Cell) -> float:
     return (cell.counts or {}).get(INSTRUCTIONS.removeprefix(COUNT), 0.0)
 
 
-def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> Paired:
-    """Student's t over the first `upto` pairs (at least two), two-sided, with its interval."""
-    used = [ratio for r, ratio in sorted(ratios.items()) if upto is None or r <= upto]
+def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> Paired | None:
+    """Student's t over the first `upto` pairs, two-sided, with its interval.
+
+    None if fewer than two of them have a ratio: nothing is known about their spread.
+    """
+    by_repetition = {r: ratio for r, ratio in sorted(ratios.items()) if upto is None or r <= upto}
+    if len(by_repetition) < 2:
+        return None
+    used = list(by_repetition.values())
     logs = np.array([ratio.log for ratio in used])
     between = float(np.std(logs, ddof=1))
     within = float(np.sqrt(np.mean([ratio.error**2 for ratio in used])))
@@ -173,7 +199,8 @@ def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> P
     else:
         p, half = float(mean == 0), 0.0
     effect = Effect(*(float(np.exp(x)) for x in (mean, mean - half, mean + half)))
-    return Paired(p, effect, between, within)
+    mean_rate = mean_change({r: ratio.work for r, ratio in by_repetition.items()}, level)
+    return Paired(p, effect, between, within, mean_rate)
 
 
 def smallest_change(deviation: float, pairs: int, level: float, power: float) -> float:

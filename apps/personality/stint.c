@@ -27,15 +27,13 @@ void stint_end(struct worker *worker)
 	stint->bytes = atomic_load(&worker->bytes) - stint->bytes;
 }
 
-double stint_rate(const struct stint *stint, uint64_t begin_ns)
+double stint_seconds(const struct stint *stint, uint64_t begin_ns, double *ops)
 {
-	double ops = (double)stint->ops;
-
 	if (stint->last_ns <= begin_ns)
 		return 0;
 	if (stint->before_ns && stint->before_ns < begin_ns && stint->first_ns > begin_ns)
-		ops += (double)(stint->first_ops - stint->before_ops) *
-		       (double)(stint->first_ns - begin_ns) /
-		       (double)(stint->first_ns - stint->before_ns);
-	return ops * 1e9 / (double)(stint->last_ns - begin_ns);
+		*ops += (double)(stint->first_ops - stint->before_ops) *
+			(double)(stint->first_ns - begin_ns) /
+			(double)(stint->first_ns - stint->before_ns);
+	return (double)(stint->last_ns - begin_ns) / 1e9;
 }

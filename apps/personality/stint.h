@@ -11,9 +11,9 @@ void stint_begin(struct worker *worker);
 void stint_end(struct worker *worker);
 
 /*
- * In the parent: operations per second in a turn that counts from begin_ns on. The round that was
- * under way then counts by its part that came after.
+ * In the parent: seconds that a turn's operations took, in a turn that counts from begin_ns on. The
+ * round that was under way then counts by its part that came after, which is added to *ops.
  */
-double stint_rate(const struct stint *stint, uint64_t begin_ns);
+double stint_seconds(const struct stint *stint, uint64_t begin_ns, double *ops);
 
 #endif

@@ -44,21 +44,24 @@ static void enter(struct run *run, uint64_t begin_ns, uint64_t end_ns, uint64_t 
 {
 	struct phase *all = &run->phase[0];
 	unsigned long ops = 0;
+	double seconds = 0, parts = 0;
 	uint64_t cpu_ns = 0, ns;
-	double rate = 0;
 	char line[128];
 	unsigned int id;
 
 	for (id = 0; id < run->options.workers; id++) {
 		const struct stint *stint = &run->state->worker[id].stint;
 
-		rate += stint_rate(stint, begin_ns);
+		seconds += stint_seconds(stint, begin_ns, &parts);
 		ops += stint->ops;
 		run->bytes += stint->bytes;
 		cpu_ns += stint->cpu_ns;
 	}
-	/* So long the workers take for the operations at their rates. */
-	ns = ops ? (uint64_t)((double)ops * 1e9 / rate) : end_ns - begin_ns;
+	/* A worker's time on average for its part of the operations, however long one of them is. */
+	seconds /= run->options.workers;
+	if (ops)
+		seconds *= (double)ops / ((double)ops + parts);
+	ns = seconds > 0 ? (uint64_t)(seconds * 1e9) : end_ns - begin_ns;
 	if (!all->start_ns)
 		all->start_ns = begin_ns;
 	all->end_ns = end_ns;

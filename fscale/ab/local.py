@@ -10,6 +10,7 @@ from fscale.ab.plan import Plan
 from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import measure_pair
+from fscale.ab.slicing import lengthen
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Session
@@ -40,6 +41,11 @@ class LocalSource:
         They may also succeed where two mounted file systems at once do not.
         """
         return replace(point, slicing=None) if point.slicing else None
+
+    def add_work(self, point: PairedPoint) -> PairedPoint | None:
+        """Continue in longer turns; a medium has room for no more of what uses up a stock."""
+        longer = lengthen(point.slicing) if point.slicing else None
+        return replace(point, slicing=longer, longer=True) if longer else None
 
     def patience(self, point: PairedPoint) -> int:
         """Give a pair, which has two cells, a second try; whole repetitions have four cells."""

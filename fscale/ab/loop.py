@@ -45,6 +45,13 @@ class Source(Protocol):
         """How to continue a point whose first pair failed; None if there is no other way."""
         ...
 
+    def add_work(self, point: PairedPoint) -> PairedPoint | None:
+        """How to continue a point of which only rare operations are left to be judged.
+
+        None: it cannot do enough work for them.
+        """
+        ...
+
     def patience(self, point: PairedPoint) -> int:
         """The number of consecutive failed rounds after which a point is given up."""
         ...
@@ -75,6 +82,10 @@ class EveryPointAtOnce:
         """There is no other way."""
         del point
         return None
+
+    def add_work(self, point: PairedPoint) -> PairedPoint | None:
+        """Continue as it is: each boot adds work."""
+        return point
 
     def patience(self, point: PairedPoint) -> int:
         """Give up a point after its first failed round."""
@@ -144,7 +155,8 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
     """Measure until all points are decided, the repetitions are done, or the time limit is reached.
 
     A point that fails in several consecutive rounds is given up. A point whose first pair in slices
-    fails continues in whole repetitions if its source supports them. When the time limit is
+    fails continues in whole repetitions if its source supports them. A point whose typical turns
+    are decided waits for all others, and continues in longer turns then. When the time limit is
     reached, the existing pairs are looked at once more.
 
     Raises:
@@ -154,24 +166,25 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
     """
     progress = Progress(open=list(source.points), looks=source.looks)
     end = time.monotonic() + seconds
-    slowest: dict[bool, float] = defaultdict(float)
+    slowest: dict[tuple[bool, bool], float] = defaultdict(float)
     rounds = 0
     while not progress.out_of_time and not progress.slower:
         turn = [p for p in progress.open if progress.done[p.name] < aim.last(p, progress.looks)]
         if not turn and (source.points or rounds):
             break
+        turn = [p for p in turn if not p.longer] or turn
         random.Random(f"{aim.seed} {rounds}").shuffle(turn)
         for batch in source.batches(turn):
             started = time.monotonic()
-            sliced = any(point.slicing for point in batch)
-            if started + slowest[sliced] > end:
+            kind = any(point.slicing for point in batch), any(point.longer for point in batch)
+            if started + slowest[kind] > end:
                 progress.out_of_time = True
                 break
             met = _round(source, progress, batch, aim.settings)
-            slowest[sliced] = max(slowest[sliced], time.monotonic() - started)
+            slowest[kind] = max(slowest[kind], time.monotonic() - started)
             watcher.measured(progress, met, end - time.monotonic())
         rounds += 1
-        _close(aim, progress, turn or source.points, watcher, end)
+        _close(source, aim, progress, turn or source.points, watcher, end)
     if progress.out_of_time:
         _look_once_more(aim, progress, watcher)
     measurable = any(c.status == "ok" for c in progress.cells if c.key.side == "A")
@@ -240,7 +253,12 @@ def _without_value(cells: Sequence[Cell], settings: Settings) -> str:
 
 
 def _close(
-    aim: Aim, progress: Progress, turn: Sequence[PairedPoint], watcher: Watcher, end: float
+    source: Source,
+    aim: Aim,
+    progress: Progress,
+    turn: Sequence[PairedPoint],
+    watcher: Watcher,
+    end: float,
 ) -> None:
     """Close the points of a turn that are at one of their looks and decided."""
     names = {point.name for point in turn}
@@ -251,7 +269,28 @@ def _close(
         and progress.done[p.name] in progress.looks.of(sliced=p.slicing is not None)
     ]
     if due:
-        _look(aim, progress, due, watcher, end - time.monotonic())
+        judgements = _look(aim, progress, due, watcher, end - time.monotonic())
+        for point in due:
+            if point in progress.open:
+                _add_work(source, progress, point, judgements)
+
+
+def _add_work(
+    source: Source, progress: Progress, point: PairedPoint, judgements: Sequence[Judgement]
+) -> None:
+    """Continue an open point in longer turns, or close it, if only rare operations are left."""
+    left = [
+        j
+        for j in judgements
+        if j.subject == subject_of(point.base) and j.verdict == "undecided" and j.metric != SETTLED
+    ]
+    if not left or not all(j.rare_operations for j in left):
+        return
+    index = progress.open.index(point)
+    if longer := source.add_work(point):
+        progress.open[index] = longer
+    elif all(j.lacks_only_work for j in left):
+        del progress.open[index]
 
 
 def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
@@ -260,6 +299,8 @@ def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
     Skip this next to a planned look: the last round may have stopped between two points.
     """
     due = [p for p in progress.open if p.slicing]
+    # What waits for longer turns has fewer pairs than the rest.
+    due = [p for p in due if not p.longer] or due
     last = min((progress.done[p.name] for p in due), default=0)
     planned = progress.looks.pairs
     if last < MIN_PAIRS or not planned or {last, last + 1} & set(planned):
@@ -270,8 +311,8 @@ def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
 
 def _look(
     aim: Aim, progress: Progress, due: Sequence[PairedPoint], watcher: Watcher, left: float
-) -> None:
-    """Judge all points, and close the points in `due` that are decided.
+) -> list[Judgement]:
+    """Judge all points, close the points in `due` that are decided, and return the judgements.
 
     Deferred work (the metric settled) is written out by kernel threads and varies far more between
     pairs than the work of the workers. So a point stays open for it only if nothing else is judged.
@@ -283,6 +324,7 @@ def _look(
     progress.open = [p for p in progress.open if p not in due or subject_of(p.base) in still]
     progress.slower = aim.one_is_enough and any(j.worse for j in judgements)
     watcher.looked(progress, judgements, left)
+    return judgements
 
 
 def undecided(judgements: Sequence[Judgement]) -> set[Subject]:

@@ -30,7 +30,7 @@ class PairedMethod(Enum):
     SLICES = "slices on this machine", ("duration", "count_margin", *_IN_GUESTS), _SIDES_HERE
     BOOTS = (
         "guests that boot in turn",
-        ("count_margin", "on", *_ON_THIS_MACHINE),
+        ("count_margin", "pause", "on", *_ON_THIS_MACHINE),
         _SIDES_IN_GUESTS,
     )
     GUEST_SLICES = (

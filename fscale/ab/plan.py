@@ -103,6 +103,7 @@ def make(
         PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.workload])
         for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
+    points = [continued_point(point, store) for point in points]
     if not any(cut.values()):
         repetitions += repetitions % 2
     tests = tests_of([p.base for p in points], settings)
@@ -142,6 +143,13 @@ def make(
     if old:
         runs.resume(old, run, request.output)
     return Plan(setups, run, store, points, settings, repetitions, looks)
+
+
+def continued_point(point: PairedPoint, store: Store) -> PairedPoint:
+    """A point as an earlier call measured it: it may have left slices after its first pair."""
+    first = store.load_cell(point.key("A", 1)) if point.slicing else None
+    fell_back = first is not None and first.status == "ok" and first.slices is None
+    return replace(point, slicing=None) if fell_back else point
 
 
 def _refuse_one_name(base: Variant, new: Variant) -> None:

@@ -22,6 +22,8 @@ class PairedPoint:
     new: CellKey
     slicing: Slicing | None = None
     """None: whole repetitions"""
+    longer: bool = False
+    """whether only rare operations are left to be judged, in longer turns"""
     together: int = 2
     """whole repetitions of each side per round: A B B A"""
 

@@ -99,6 +99,7 @@ def add_settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> S
     described = [setup.loads[key.workload].descriptor for setup in setups]
     return replace(
         slicing,
+        consumes=any(one.consumes for one in described) and not _is_steady(key),
         settle=any(one.puts_off for one in described),
         drain=DRAIN if _is_steady(key) or any(one.defers_frees for one in described) else 0.0,
     )

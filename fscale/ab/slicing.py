@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a pair is cut into turns of the two sides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BLOCK = 4
 """turns: A B B A or B A A B"""
@@ -18,6 +18,8 @@ class Slicing:
     """whether deferred work of a turn is written out before the next turn"""
     drain: float = 0.0
     """seconds to wait after a turn for objects that the kernel frees later"""
+    consumes: bool = False
+    """whether a stock, as large as the medium, limits the work of a pair"""
 
     @property
     def side_seconds(self) -> float:
@@ -26,3 +28,11 @@ class Slicing:
 
 
 DEFAULT = Slicing()
+LONGER_SECONDS = 0.1
+
+
+def lengthen(slicing: Slicing) -> Slicing | None:
+    """Turns that do more work per pair, for what is rare; None if the medium has no room for it."""
+    if slicing.consumes:
+        return None
+    return replace(slicing, seconds=max(slicing.seconds, LONGER_SECONDS))

@@ -96,7 +96,7 @@ class Slice(Strict):
     block: int = Field(description="number of the block of four turns, A B B A or B A A B, from 0")
     ops: int
     seconds: float = Field(
-        description="time that this number of operations takes at the workers' rates; 0 if the "
+        description="time that a worker took on average for its part of the operations; 0 if the "
         "edges of the turn were not known precisely enough"
     )
     cpu_seconds: float = Field(description="CPU time of the workers")

@@ -16,45 +16,50 @@
 /* The sums over all workers in a turn. */
 struct done {
 	uint64_t ops;
-	double seconds;		/* that they take for so many at their rates; 0: not known */
+	double seconds;		/* that a worker took on average for its part of them; 0: not known */
 	double cpu_seconds;
 };
 
 /*
- * A worker's operations per second: those from first_ns on are whole, and the one before them
- * counts by its part that lies in the timed part of the turn. So neither the phase of the worker
- * nor how many operations there are makes the rate another one, and a worker that waits through
- * the whole turn counts as what it is.
+ * Seconds that a worker's operations took. The operation that was under way when the timed part of
+ * the turn began counts by its part that lies in it: adds that part to *ops. So the worker's phase
+ * does not change its rate, and a worker that waits through the whole turn counts as long as it
+ * waits, also behind the turn's end.
  */
-static double stint_rate(const struct stint *stint, uint64_t begin_ns)
+static double stint_seconds(const struct stint *stint, uint64_t begin_ns, double *ops)
 {
-	double ops = (double)stint->ops;
-
 	if (stint->last_ns <= begin_ns)
 		return 0;
 	if (stint->before_ns && stint->before_ns < begin_ns && stint->first_ns > begin_ns)
-		ops += (double)(stint->first_ns - begin_ns) /
-		       (double)(stint->first_ns - stint->before_ns);
-	return ops * 1e9 / (double)(stint->last_ns - begin_ns);
+		*ops += (double)(stint->first_ns - begin_ns) /
+			(double)(stint->first_ns - stint->before_ns);
+	return (double)(stint->last_ns - begin_ns) / 1e9;
 }
 
-/* Put the stints of a turn in the place of the window that the parent saw from outside. */
+/*
+ * Put the stints of a turn in the place of the window that the parent saw from outside. Operations
+ * are divided by the workers' time and not by that of the window, and sums of both are kept, so that
+ * an operation of any length weighs what it costs: a mean of the workers' rates would give one
+ * that is longer than the turn the weight of a turn.
+ */
 static struct done add_up(struct bench *b, double length)
 {
 	struct result *r = &b->result;
 	struct window *win = &r->windows[r->nwindows - 1];
 	struct done done = { 0 };
-	double rate = 0;
+	double seconds = 0, parts = 0;
 
 	for (unsigned int id = 0; id < b->cfg->workers; id++) {
 		const struct stint *stint = &b->shm->slots[id].stint;
 
-		rate += stint_rate(stint, b->timed_ns);
+		seconds += stint_seconds(stint, b->timed_ns, &parts);
 		win->ops[id] = stint->ops;
 		done.ops += stint->ops;
 		done.cpu_seconds += (double)stint->cpu_ns / 1e9;
 	}
-	done.seconds = done.ops ? (double)done.ops / rate : length;
+	done.seconds = seconds > 0 ? seconds / b->cfg->workers : length;
+	if (done.ops)
+		done.seconds *= (double)done.ops / ((double)done.ops + parts);
 	r->seconds += done.seconds - win->seconds;
 	win->seconds = done.seconds;
 	return done;

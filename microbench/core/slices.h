@@ -7,8 +7,8 @@
 
 /*
  * Run a window of --slice seconds for each request and answer "OPS SECONDS CPU
- * SETTLED END": whole operations, the seconds that the workers take for so many
- * at their rates, their CPU time for them in seconds, and the seconds that
+ * SETTLED END": whole operations, the seconds that a worker took on average
+ * for its part of them, the workers' CPU time for them in seconds, and the seconds that
  * syncfs() took after it with --settle; OPS, SECONDS and CPU are 0 where the
  * edges of a slice were not known well enough. All operations have come
  * back when the answer is sent. Returns when the requests end.

@@ -56,6 +56,17 @@ class JudgeOptions:
             "Ignore relative changes of a latency smaller than this. Default: 0.1 (10%)."
         ),
     ] = None
+    pause: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=10,
+            metavar="SECONDS",
+            help='Longest pause of a worker that "same" must exclude in slices; it takes 78 times '
+            "as much work of each side. 0: whatever work was done.",
+            rich_help_panel=JUDGING,
+        ),
+    ] = 0.3
     fdr: Annotated[
         float,
         fraction_option(
@@ -88,7 +99,9 @@ class JudgeOptions:
                     f"--metric: {', '.join(LATENCIES)}"
                 )
             given["latency_margin"] = self.latency_margin
-        return Settings(metrics=metrics, count_margin=self.count_margin, fdr=self.fdr, **given)
+        return Settings(
+            metrics=metrics, count_margin=self.count_margin, pause=self.pause, fdr=self.fdr, **given
+        )
 
 
 def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:

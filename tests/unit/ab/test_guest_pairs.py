@@ -118,7 +118,7 @@ def plan_of(output: Path, **given: Any) -> GuestPlan:
         for name, text in (("A", "kernel:6.1"), ("B", "kernel:6.12"))
     }
     usual: dict[str, Any] = {
-        "settings": Settings(margin=0.02),
+        "settings": Settings(margin=0.02, pause=0),
         "repetitions": 0,
         "timeout": 1.0,
         "seed": 1,
@@ -129,7 +129,7 @@ def plan_of(output: Path, **given: Any) -> GuestPlan:
 
 
 def verdicts(output: Path, settings: Settings | None = None) -> dict[tuple[str, str], str]:
-    comparison = compare(open_sides(output, None), settings or Settings(margin=0.02))
+    comparison = compare(open_sides(output, None), settings or Settings(margin=0.02, pause=0))
     return {(j.subject.workload, j.metric): j.verdict for j in comparison.judgements}
 
 

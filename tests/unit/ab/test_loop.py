@@ -15,11 +15,11 @@ from rich.console import Console
 
 from fscale.ab import local, loop, progress_table
 from fscale.ab.local import LocalSource
-from fscale.ab.plan import Plan
+from fscale.ab.plan import Plan, continued_point
 from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import set_up_order
-from fscale.ab.slicing import DEFAULT, Slicing
+from fscale.ab.slicing import DEFAULT, LONGER_SECONDS, Slicing
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.model import Judgement, Subject, Verdict
 from fscale.analysis.compare.noise import measure_noise
@@ -34,7 +34,7 @@ from tests.support import paired_plans
 from tests.support.paired_plans import key_of
 from tests.support.synthetic import cell, sliced
 
-SETTINGS = Settings(metrics=("throughput",))
+SETTINGS = Settings(metrics=("throughput",), pause=0)
 
 
 class Machine:
@@ -44,6 +44,7 @@ class Machine:
         self.store = store
         self.setup: object = None
         self.order: list[tuple[str, str]] = []
+        self.turns: list[tuple[str, float]] = []
         self.fails: Callable[[CellKey], bool] = lambda key: False
 
     def _rate(self, key: CellKey) -> float:
@@ -68,11 +69,12 @@ class Machine:
         metrics: object,
     ) -> list[Cell]:
         found = []
+        self.turns.append((keys["A"].workload, slicing.seconds))
         for side, key in keys.items():
             self.order.append((key.workload, side))
             noise = random.Random(f"blocks of {key.id}")
             rates = [self._rate(key) * math.exp(noise.gauss(0, 0.02)) for _ in range(10)]
-            found.append(sliced(key, rates))
+            found.append(sliced(key, rates, 1.8 * slicing.seconds))
             for turn in found[-1].slices or () if slicing.settle else ():
                 turn.settle_seconds = 0.02 * math.exp(random.Random(key.id).gauss(0, 0.5))
         if any(self.fails(key) for key in keys.values()):
@@ -131,13 +133,43 @@ def test_each_way_has_its_own_rounds_and_looks(
     assert "0 of 3 points are undecided" in said
 
 
+def test_what_is_the_same_in_its_typical_turns_waits_and_goes_on_in_longer_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = {"DWOL": DEFAULT, "DRBL": DEFAULT, "DWSL": replace(DEFAULT, consumes=True)}
+    plan = replace(plan_of(tmp_path, ways), settings=Settings(metrics=("throughput",)))
+    machine, progress = measured(plan, monkeypatch, loop.Quiet())
+    assert not progress.open
+    verdicts = {
+        j.subject.workload: j for j in loop.judge_cells(progress.cells, plan.settings, plan.looks)
+    }
+    assert {name: j.verdict for name, j in verdicts.items()} == {
+        "DWOL": "slower", "DRBL": "same", "DWSL": "undecided",
+    }  # fmt: skip
+    assert verdicts["DWSL"].lacks_only_work
+    longer = [n for n, (_, seconds) in enumerate(machine.turns) if seconds == LONGER_SECONDS]
+    assert {machine.turns[n][0] for n in longer} == {"DRBL"}
+    assert longer == list(range(longer[0], len(machine.turns)))
+
+
+def test_a_point_that_left_slices_stays_in_whole_repetitions_when_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(tmp_path, {"DRBL": DEFAULT})
+    (point,) = plan.points
+    assert continued_point(point, plan.store) == point
+    whole = replace(plan, points=[replace(point, slicing=None)])
+    measured(whole, monkeypatch, loop.Quiet())
+    assert continued_point(point, plan.store) == replace(point, slicing=None)
+
+
 def test_what_is_put_off_is_waited_for_where_nothing_else_is_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = {}
     for metrics in (("throughput", "settled"), ("settled",)):
         made = plan_of(tmp_path / metrics[0], {"DWAL": replace(DEFAULT, settle=True)})
-        plan = replace(made, settings=Settings(metrics=metrics))
+        plan = replace(made, settings=Settings(metrics=metrics, pause=0))
         with progress_table.ProgressTable(plan.points, plan.settings) as watcher:
             _, progress = measured(plan, monkeypatch, watcher)
         judgements = loop.judge_cells(progress.cells, plan.settings, plan.looks)

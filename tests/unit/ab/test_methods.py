@@ -85,6 +85,7 @@ GIVEN = {
     "--metric": ("throughput", "metrics=('throughput',)"),
     "--margin": ("0.07", "0.07"),
     "--count-margin": ("0.03", "0.03"),
+    "--pause": ("0.125", "0.125"),
     "--fdr": ("0.02", "0.02"),
 }
 IN_GUESTS = {
@@ -96,14 +97,14 @@ IN_GUESTS = {
     "--timeout": ("78", "78"),
 }
 GIVEN |= IN_GUESTS
-OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
+OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--pause", "--fdr")
 ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on"}
 LATENCY = ("--metric", "p99", "--latency-margin", "0.25")
 REFUSED = {
     "whole": {"--count-margin", "--fs", *IN_GUESTS},
     "cells": {"--count-margin", "--fs", *IN_GUESTS},
     "slices": {"--count-margin", "--duration", "--fs", *IN_GUESTS},
-    "boots": {"--count-margin"} | ON_THIS_MACHINE,
+    "boots": {"--count-margin", "--pause"} | ON_THIS_MACHINE,
     "guest slices": {"--duration"} | ON_THIS_MACHINE,  # whose --on is of Dask
 }
 WAYS = {

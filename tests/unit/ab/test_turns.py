@@ -119,7 +119,9 @@ def test_latencies_are_those_of_the_whole_blocks() -> None:
 
 
 def described(**changes: bool) -> SimpleNamespace:
-    return SimpleNamespace(**({"puts_off": False, "defers_frees": False} | changes))
+    return SimpleNamespace(
+        **({"puts_off": False, "defers_frees": False, "consumes": False} | changes)
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_turns_with_too_few_operations_for_a_quantile_are_refused() -> None:
 
 @pytest.mark.parametrize(("keep", "drain"), [({}, 0.0), ({"keep": 0}, 0.0), ({"keep": 5}, 0.02)])
 def test_a_steady_state_frees_what_it_makes(keep: dict[str, int], drain: float) -> None:
-    described = SimpleNamespace(puts_off=True, defers_frees=False)
+    described = SimpleNamespace(puts_off=True, defers_frees=False, consumes=False)
     setup = SimpleNamespace(loads={"DRBL": SimpleNamespace(descriptor=described)})
     key = cell("A").key.model_copy(update={"options": keep})
     found = slices.add_settling(Slicing(), [cast("Setup", setup)], key)

@@ -79,7 +79,7 @@ def sides(
 
 
 def judged(both: list[list[Cell]], *metrics: str, **settings: Any) -> dict[str, Judgement]:
-    own = Settings.model_validate({"metrics": metrics, **settings})
+    own = Settings.model_validate({"metrics": metrics, "pause": 0, **settings})
     tests = pair(match_cells(*both), interleaved=True, metrics=own.metrics).tests
     return {j.metric: j for j in judge(tests, own)}
 

@@ -32,7 +32,7 @@ from tests.support import synthetic
 from tests.support.synthetic import cell, sliced
 from tests.support.synthetic_sides import decided, sliced_test
 
-SETTINGS = Settings(metrics=("throughput", "per-cpu-second"))
+SETTINGS = Settings(metrics=("throughput", "per-cpu-second"), pause=0)
 
 
 def key(side: str, repetition: int, cores: int = 1) -> CellKey:
@@ -96,7 +96,9 @@ def test_what_is_put_off_is_a_rate_of_its_own() -> None:
     ratio = math.log(0.024 / 0.030)
     assert [r.log for r in tests[SETTLED].ratios.values()] == pytest.approx([ratio] * 8)
     assert tests[SETTLED].base.values[1] == pytest.approx(1e6 * 0.018 / 0.024)
-    verdict = {j.metric: (j.verdict, j.ratio) for j in judge(list(tests.values()), Settings())}
+    verdict = {
+        j.metric: (j.verdict, j.ratio) for j in judge(list(tests.values()), Settings(pause=0))
+    }
     assert verdict[SETTLED] == ("slower", pytest.approx(0.8))
     assert verdict[THROUGHPUT][0] == "same"
 
