@@ -145,6 +145,8 @@ def _sentence(
                 f"{start}: no profile shows what its cores wait for; measure it with --profile "
                 "locks,offcpu,cpu."
             )
+        if "cpu" in triage.nameless:
+            return f"{start}; spinning is not known, because the cpu profile has no symbols{seen}."
         if shape is Shape.UNKNOWN and not triage.sees_spinning:
             return f"{start}: no lock waits; spinning is not known without a cpu profile{seen}."
         if shape in (Shape.SCALES, Shape.UNKNOWN):
