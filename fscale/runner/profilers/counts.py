@@ -53,6 +53,7 @@ class Counts(ToolProfiler):
     """
 
     name = "counts"
+    traces = True
     _output: Path
     _missing: dict[str, str]
     _events: tuple[str, ...]

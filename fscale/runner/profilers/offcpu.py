@@ -37,6 +37,7 @@ class OffCpu(ToolProfiler):
     """`bpftrace` on sched:sched_switch."""
 
     name = "offcpu"
+    traces = True
     _output: Path
 
     def unavailable(self) -> str | None:
