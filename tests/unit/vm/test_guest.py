@@ -6,9 +6,11 @@ import struct
 import subprocess
 import sys
 import time
+from importlib import metadata
 from io import BytesIO, StringIO
 from pathlib import Path
 
+import pydantic
 import pytest
 from rich.console import Console
 
@@ -479,5 +481,13 @@ def test_a_module_is_built_for_a_suite_or_a_built_tree(tmp_path):
 def test_the_root_has_the_python_of_the_packages():
     assert rootfs.root_suite((3, 11)) == "bookworm"
     assert rootfs.root_suite((3, 13)) == "trixie"
-    with pytest.raises(FscaleError, match=r"need 3\.11 or 3\.13"):
-        rootfs.root_suite((3, 12))
+    assert rootfs.root_suite((3, 12)) == "trixie"
+    assert rootfs.root_suite((3, 14)) == "trixie"
+
+
+def test_packages_for_another_python_are_the_same_releases(tmp_path):
+    argv = rootfs.fetch_packages(metadata.distributions(), (3, 13), tmp_path)
+    assert f"pydantic=={pydantic.VERSION}" in argv
+    assert argv[argv.index("--python-version") + 1] == "3.13"
+    names = {one.partition("==")[0].lower() for one in argv}
+    assert not {"fscale", "scipy", "mypy", "pillow"} & names
