@@ -209,6 +209,8 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
     """A bzImage, with `modules` = lib/modules/RELEASE or a directory that holds it."""
     release = release_of(image)
     directory = modules_in(modules, release, modules) if modules is not None else None
+    if directory is None:
+        steps.note(f"{image} is booted without modules: only what is built into it can be measured")
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
     return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
 

@@ -44,6 +44,7 @@ class Profiler(ABC):
     def __init__(self) -> None:
         self._path: Path | None = None
         self._named = True
+        self.watched: int | None = None  # nanoseconds of the load's windows; None if not known
         self._functions: dict[str, list[str]] = {}
 
     @abstractmethod
@@ -91,7 +92,13 @@ class Profiler(ABC):
         self._path.write_bytes(gzip.compress(data, mtime=0))
 
     def complete(self, cell: Cell) -> None:
-        """Enter the profile's path, relative to the run's directory, into the cell."""
+        """Enter the profile's path, relative to the run's directory, into the cell.
+
+        A cell whose profile saw nothing of a load that worked is an error: it is not idle.
+        """
+        if self.watched == 0 and cell.status == "ok":
+            cell.status = "error"
+            cell.reason = f"the profiler {self.name} did not see the load, which worked"
         if self._path is not None:
             cell.profiles[self.name] = str(
                 Path("profiles", self._path.parent.name, self._path.name)

@@ -196,6 +196,7 @@ class Locks(ToolProfiler):
         """See Profiler."""
         self.finish_tool()
         seen = json.loads(take(self._output))
+        self.watched = seen["active"]
         symbols = Kallsyms()
         static = {f"{lock:#x}": symbols.data(lock) for lock in lockmaps.addresses(seen)}
         return {

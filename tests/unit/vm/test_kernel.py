@@ -147,3 +147,17 @@ def test_a_kernel_without_modules_says_so_in_its_configuration(
     else:
         assert resolve(spec, steps).modules is None
         assert built == [None]
+
+
+def test_an_image_alone_is_said_to_have_no_modules(
+    tmp_path: Path, built: list[Path | None]
+) -> None:
+    said = StringIO()
+    steps = Steps(Console(file=said, width=200))
+    (tmp_path / "bzImage").write_bytes(image())
+    package(tmp_path, MODULES, ORDER)
+    resolve(str(tmp_path / "bzImage"), steps, modules=tmp_path / MODULES)
+    assert "without modules" not in said.getvalue()
+    resolve(str(tmp_path / "bzImage"), steps)
+    assert "without modules" in said.getvalue()
+    assert [bool(modules) for modules in built] == [True, False]

@@ -2,6 +2,7 @@
 """A profiler that is there and does not work is left out before the run, in its tool's words."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from fscale.model import paths
 from fscale.runner import doctor, profilers, resources
 from fscale.runner.features import FEATURES
-from fscale.runner.profilers import base, btf, kallsyms, usable
+from fscale.runner.profilers import base, btf, kallsyms, locks, usable
 from fscale.runner.profilers.base import Tool, ToolProfiler
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.locks import Locks
+from fscale.runner.profilers.workers import workers
+from fscale.system import namespaces
+from tests.support import synthetic
 
 
 class Broken(ToolProfiler):
@@ -109,3 +113,32 @@ def test_a_run_without_profiles_needs_no_symbols(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kallsyms, "why_hidden", lambda: "zeros")
     assert resources.hidden_symbols({}) == []
     assert "zeros" in resources.hidden_symbols({"cpu": Working()})[0]
+
+
+def test_a_profile_that_did_not_see_the_load_is_an_error() -> None:
+    profiler = Working()
+    for watched, status in ((None, "ok"), (5, "ok"), (0, "error")):
+        profiler.watched = watched
+        cell = synthetic.cell(synthetic.key(1, profile="cpu"), 100.0)
+        profiler.complete(cell)
+        assert cell.status == status
+    failed = synthetic.cell(synthetic.key(1, profile="cpu"), 100.0, status="error", reason="mine")
+    profiler.complete(failed)
+    assert failed.reason == "mine"
+
+
+@pytest.mark.parametrize("initial", [True, False, None])
+def test_workers_are_not_told_by_a_number_of_another_pid_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, initial: bool | None
+) -> None:
+    monkeypatch.setattr(namespaces, "initial", lambda _kind: initial)
+    context = base._trial(tmp_path)
+    told = locks.settings(context, None)["pid"]
+    assert told == (0 if initial is False else context.pid)
+    assert (f"tgid == {context.pid}" in workers(context).probes) == (initial is not False)
+
+
+def test_an_application_is_told_by_its_cgroup(tmp_path: Path) -> None:
+    context = replace(base._trial(tmp_path), named=False, cgroup=tmp_path)
+    assert str(context.pid) not in workers(context).probes
+    assert "pid" not in locks.settings(context, None)
