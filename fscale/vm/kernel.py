@@ -132,18 +132,24 @@ def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
 
 
 def from_deb(path: Path, modules: Path | None, steps: Steps) -> Kernel:
-    """A kernel image package by its file, with `modules` if another package has them."""
+    """A kernel image package by its file, with `modules` if another package has them.
+
+    By default that is the package of the same build beside it.
+    """
+    given, beside = modules, _modules_package(path)
+    if modules is None and seen.is_file(beside):
+        modules = beside
 
     def provide(stage: Path) -> tuple[Path, Path | None]:
         image, own = _unpack([path], stage, steps)
-        if own and modules:
-            raise _has_own(modules, path)
+        if own and given:
+            raise _has_own(given, path)
         if own or _needs_none(image):
             return image, own
         if modules is None:
             raise FscaleError(
-                f"{path.name} contains no modules of {release_of(image)}, which are in a package "
-                "of their own (linux-modules-...): give its .deb with --modules"
+                f"{path.name} contains no modules of {release_of(image)}; put their package, "
+                f"{beside.name}, beside it, or give it to `fscale vm` with --modules"
             )
         if modules.suffix == ".deb":
             _extract([modules], stage / "modules", steps)
@@ -153,6 +159,11 @@ def from_deb(path: Path, modules: Path | None, steps: Steps) -> Kernel:
     files = [path, modules] if modules and modules.suffix == ".deb" else [path]
     tree = _modules_key(modules) if modules and modules.suffix != ".deb" else None
     return _load(path.stem, digest("deb", file_digest(files), tree), provide, steps)
+
+
+def _modules_package(image: Path) -> Path:
+    """Where the modules of a split image package lie if both were fetched."""
+    return image.with_name(re.sub(r"^linux-image-(unsigned-)?", "linux-modules-", image.name))
 
 
 def _has_own(modules: Path, kernel: Path | str) -> FscaleError:

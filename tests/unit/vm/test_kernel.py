@@ -113,9 +113,11 @@ def test_a_package_without_its_modules_takes_them_from_another(
 ) -> None:
     steps = Steps(Console(file=StringIO()))
     spec = str(package(tmp_path, IMAGE, {f"boot/vmlinuz-{RELEASE}": image()}))
-    with pytest.raises(FscaleError, match=r"no modules of 6\.1\.0.*--modules"):
+    with pytest.raises(FscaleError, match=r"no modules of 6\.1\.0.*linux-modules-6\.1\.0\.deb"):
         resolve(spec, steps)
     modules = package(tmp_path, MODULES, ORDER)
+    assert resolve(spec, steps).modules is not None  # it lies beside the image
+    modules = modules.rename(tmp_path / "another.deb")
     assert resolve(spec, steps, modules=modules).modules is not None
     assert resolve(spec, steps, modules=tmp_path / MODULES).modules is not None
     assert all(built)
