@@ -2,7 +2,6 @@
 """A profiler that is there and does not work is left out before the run, in its tool's words."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +135,3 @@ def test_workers_are_not_told_by_a_number_of_another_pid_namespace(
     told = locks.settings(context, None)["pid"]
     assert told == (0 if initial is False else context.pid)
     assert (f"tgid == {context.pid}" in workers(context).probes) == (initial is not False)
-
-
-def test_an_application_is_told_by_its_cgroup(tmp_path: Path) -> None:
-    context = replace(base._trial(tmp_path), named=False, cgroup=tmp_path)
-    assert str(context.pid) not in workers(context).probes
-    assert "pid" not in locks.settings(context, None)
