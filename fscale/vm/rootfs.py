@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The squashfs images of a guest: the Debian tree, the Python packages, fscale."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from fscale.model.errors import FscaleError
 from fscale.system.programs import why_not
 from fscale.vm import debian
 from fscale.vm.cache import digest, entry, file_digest, prune
-from fscale.vm.steps import Steps, need
+from fscale.vm.steps import StepError, Steps, need
 
 # Programs that the suite and init/guest.sh need in a guest, besides mkfs.
 PACKAGES = (
@@ -149,7 +150,7 @@ def python_image(steps: Steps) -> Path:
         if python == sys.version_info[:2]:
             _copy_packages(packages, tree)
         else:
-            steps.run(fetch_packages(distributions, python, tree), "fetching Python packages")
+            _fetch_packages(distributions, python, tree, steps)
         compile_python(tree, "/python", [tree], steps)
         image(tree, directory / "python.squashfs", steps, "-all-root")
         shutil.rmtree(tree)
@@ -166,20 +167,53 @@ def _copy_packages(packages: Path, tree: Path) -> None:
             shutil.copy(path, tree / path.name)
 
 
-def fetch_packages(
-    distributions: Iterable[metadata.Distribution], python: tuple[int, int], tree: Path
+def _fetch_packages(
+    distributions: Iterable[metadata.Distribution],
+    python: tuple[int, int],
+    tree: Path,
+    steps: Steps,
+) -> None:
+    version = ".".join(map(str, python))
+    try:
+        steps.run(
+            pip_command(distributions, version, tree), f"fetching packages for Python {version}"
+        )
+    except StepError as error:
+        known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS.values())
+        raise FscaleError(
+            f"guests have Python {version}, this machine another one, and pip cannot fetch the "
+            f"same packages for it: {error}; install fscale with pipx, or in a virtual environment "
+            f"of Python {known}"
+        ) from None
+
+
+def pip_command(
+    distributions: Iterable[metadata.Distribution], version: str, tree: Path
 ) -> list[str]:
-    """The command that puts the same releases, built for another Python, into `tree`."""
+    """The command that puts the releases that fscale needs here, for another Python, into `tree`.
+
+    Beside them may lie packages of the operating system, which no index has.
+    """
+    there = {_normalized(one.name): one for one in distributions}
+    names = ["fscale"] if "fscale" in there else list(there)
+    for name in names:  # grows
+        wanted = [one for one in there[name].requires or () if "extra ==" not in one]
+        found = (_normalized(re.split(r"[^\w.-]", one)[0]) for one in wanted)
+        names += [one for one in found if one in there and one not in names]
     pins = sorted(
-        f"{one.name}=={one.version}"
-        for one in distributions
-        if not {one.name, *(path.parts[0] for path in one.files or ())} & {*HOST_ONLY}
+        f"{name}=={there[name].version}"
+        for name in dict.fromkeys(names)
+        if not {name, *(path.parts[0] for path in there[name].files or ())} & {*HOST_ONLY}
     )
     return [
         *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--only-binary", ":all:", "--no-compile"),
-        *("--python-version", f"{python[0]}.{python[1]}", "--target", str(tree), *pins),
+        *("--python-version", version, "--target", str(tree), *pins),
     ]
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def compile_python(tree: Path, inside: str, names: Iterable[Path], steps: Steps) -> None:
