@@ -17,7 +17,7 @@ _COMM = re.compile(
 )
 _FORK = re.compile(
     r"(?P<time>\d{1,12}\.\d{1,12}):\s{1,64}"
-    r"PERF_RECORD_FORK\(\d+:(?P<tid>\d+)\):\((?P<parent>\d+):\d+\)"
+    r"PERF_RECORD_FORK\((?P<pid>\d+):(?P<tid>\d+)\):\((?P<parent>\d+):\d+\)"
 )
 _EXIT = re.compile(r".{0,80}?\s" + _WHEN + "PERF_RECORD_EXIT")
 _SAMPLE = re.compile(
@@ -63,7 +63,8 @@ class _Workers(Protocol):
 def parse(output: str, comm: str, parent: int | None = None) -> StackSamples:
     """Fold the samples of threads named `comm`; the others are kept by name.
 
-    With `parent`, only children of that process are workers, if the output has fork events.
+    With `parent`, only children of that process and their threads are workers, if the output has
+    fork events of it.
 
     Lines that are not a sample, a frame or a task event are skipped; a frame without a symbol is
     kept as its address.
@@ -146,7 +147,10 @@ class _Named:
 
     def __init__(self, output: str, comm: str, parent: int | None) -> None:
         self._comm = comm
-        self._children = {m["tid"] for m in _forks(output) if int(m["parent"]) == parent}
+        # The parent that perf reports of a thread is the thread's own process.
+        forks = _forks(output)
+        children = {m["pid"] for m in forks if int(m["parent"]) == parent}
+        self._children = {m["tid"] for m in forks if m["pid"] in children}
         self._since: dict[str, float] = {}
         self._last = 0.0
         self._active = 0.0

@@ -2,6 +2,7 @@
 """Kernel stacks, leaf first: clean names, lock primitives, and their callers."""
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 # The offset in a function, and suffixes of compiler clones.
@@ -88,6 +89,15 @@ def callers(frames: tuple[str, ...]) -> tuple[str, ...]:
         if not is_primitive(frame):
             return frames[index:]
     return ()
+
+
+def nameless(times: Iterable[Mapping[tuple[str, ...], int]]) -> float:
+    """The share of the time (by stack) in stacks of addresses, without a single symbol."""
+    total = without = 0
+    for frames, spent in ((f, n) for time in times for f, n in time.items() if f):
+        total += spent
+        without += spent if all(frame.startswith("0x") for frame in frames) else 0
+    return without / total if total else 0.0
 
 
 def sleepers(frames: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fscale.analysis.diagnosis import cpuprofile, kernelstat, lockprofile, offcpu
+from fscale.analysis.diagnosis import cpuprofile, kernelstat, lockprofile, offcpu, stacks
 from fscale.analysis.diagnosis.cpuprofile import CpuProfile, Spot
 from fscale.analysis.diagnosis.kernelstat import LockClass
 from fscale.analysis.diagnosis.lockprofile import Contended, LockProfile
@@ -110,6 +110,7 @@ class Triage:
     incomplete: bool = False  # a map of the tracer was full
     looked: float = 1.0  # share of the windows in which waits for locks were recorded
     located: bool = True  # addresses of locks could be resolved to objects
+    nameless: list[str] = field(default_factory=list)  # profilers that got addresses, not symbols
     disturbed: bool = False
     application: bool = False  # more threads than CPUs
 
@@ -121,7 +122,7 @@ class Triage:
     @property
     def sees_spinning(self) -> bool:
         """Whether the profiles show spinning, which tracepoints do not."""
-        return bool({"cpu", SIMULATOR} & self.profiles.keys())
+        return bool({"cpu", SIMULATOR} & self.profiles.keys() - {*self.nameless})
 
     @property
     def sees_shares(self) -> bool:
@@ -132,11 +133,16 @@ class Triage:
     def notes(self) -> list[str]:
         """Sentences on the limits of the figures."""
         doubt = self.cpu.doubt if self.cpu else None
+        hidden = (
+            f"the kernel hid its addresses from the profiles {', '.join(self.nameless)}, so "
+            "functions and locks in them have no names; profile with sysctl kernel.kptr_restrict=1"
+        )
         lost = (
             "the kernel's memory layout could not be determined, so locks that are not static are "
             "named by their stacks only"
         )
         remarks = [*self.hardware_gaps, doubt, None if self.located else lost]
+        remarks.append(hidden if self.nameless else None)
         return [note for note in remarks if note]
 
     @property
@@ -172,9 +178,9 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
             content = read_profile(Folder(run_dir), path)
             application |= content.get("named") is False
             if name in readers:
-                read[name].append(readers[name](content))
+                read[name].append(_of_load(readers[name](content)))
             elif name == "cpu":
-                read[name].append(cpuprofile.read(content, busy(cell)))
+                read[name].append(_of_load(cpuprofile.read(content, busy(cell))))
             else:
                 texts[name] = content["output"]
                 gaps = kernelstat.gaps(content) if name == "hardware" else gaps
@@ -198,6 +204,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         incomplete=bool(locks and locks.full),
         looked=locks.looked if locks else 1.0,
         located=locks is None or locks.located,
+        nameless=_nameless(locks, cpu, off),
         disturbed=any(cell.disturbed for cell in usable),
         application=application,
     )
@@ -215,15 +222,33 @@ def busy(cell: Cell) -> float | None:
     return 1 - (cell.cpu.idle + cell.cpu.iowait + cell.cpu.steal) / cell.cpu.total
 
 
+def _seen(profile: Any) -> int:
+    """The time of the load that a profile shows."""
+    return int(profile.samples.total if isinstance(profile, CpuProfile) else profile.active_ns)
+
+
+def _of_load(profile: Any) -> Any:
+    """The profile. Raises ValueError if it shows nothing of the load: that is not idleness."""
+    if not _seen(profile):
+        raise ValueError("it does not contain a single sample of the load")
+    return profile
+
+
 def _longest(profiles: list[Any]) -> Any:
     """The profile of the longest of several repetitions, because their shares cannot be mixed."""
+    return max(profiles, key=_seen, default=None)
 
-    def seen(profile: Any) -> int:
-        if isinstance(profile, CpuProfile):
-            return profile.samples.total
-        return int(profile.active_ns)
 
-    return max(profiles, key=seen, default=None)
+def _nameless(
+    locks: LockProfile | None, cpu: CpuProfile | None, off: OffCpuProfile | None
+) -> list[str]:
+    """The profiles with hardly a kernel symbol."""
+    found = {
+        "locks": [lock.callers for lock in locks.locks] if locks else [],
+        "cpu": [cpu.samples.workers] if cpu else [],
+        "offcpu": [off.stacks] if off else [],
+    }
+    return [name for name, times in found.items() if stacks.nameless(times) > MOSTLY]
 
 
 def _mean(counts: list[dict[str, float]]) -> dict[str, float]:

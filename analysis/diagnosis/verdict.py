@@ -145,8 +145,10 @@ def _sentence(
                 f"{start}: no profile shows what its cores wait for; measure it with --profile "
                 "locks,offcpu,cpu."
             )
-        if shape is Shape.UNKNOWN and not triage.sees_spinning:
-            return f"{start}: no lock waits; spinning is not known without a cpu profile{seen}."
+        nameless = "cpu" in triage.nameless
+        if nameless or (shape is Shape.UNKNOWN and not triage.sees_spinning):
+            why = "because the cpu profile has no symbols" if nameless else "without a cpu profile"
+            return f"{start}: no lock waits; spinning is not known {why}{seen}."
         if shape in (Shape.SCALES, Shape.UNKNOWN):
             return f"{start}: no contention{seen}."
         return f"{start}; no lock, wait or shared counter explains it{seen}."

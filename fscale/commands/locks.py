@@ -244,7 +244,7 @@ def _show_rest(console: Console, triage: Triage) -> None:
     for note in triage.notes:
         console.print(f"note: {note}", markup=False)
     for file, why in triage.unreadable.items():
-        console.print(f"note: {file} cannot be read: {why}", markup=False)
+        console.print(f"note: {file} cannot be used: {why}", markup=False)
 
 
 def _show_run(console: Console, diagnosis: Diagnosis, results: Results) -> None:

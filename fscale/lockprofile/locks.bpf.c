@@ -90,6 +90,7 @@ struct {
 } totals SEC(".maps");
 
 struct instant window; /* the window of an application began; 0: not now */
+__u32 opener; /* the thread that opened it */
 
 static struct instant instant(void)
 {
@@ -372,12 +373,15 @@ static void worker(__u32 thread, bool begins)
 		bpf_map_update_elem(&working, &thread, &now, BPF_ANY);
 }
 
-/* An application's own process does, and its window is that of all CPUs. */
-static void application(bool begins)
+/* An application's own process, in its cgroup, does, and its window is that of all CPUs. */
+static void application(__u32 thread, bool begins)
 {
+	if (begins ? bpf_get_current_cgroup_id() != settings.cgroup : thread != opener)
+		return;
 	if (window.time)
 		add_windows(window, settings.cores);
 	window = begins ? instant() : (struct instant){ 0 };
+	opener = thread;
 }
 
 static void named(struct task_struct *task, bool begins)
@@ -385,8 +389,8 @@ static void named(struct task_struct *task, bool begins)
 	if (!settings.cgroup)
 		worker(task->pid, begins && (!settings.pid ||
 			       (__u32)task->real_parent->tgid == settings.pid));
-	else if ((__u32)task->pid == settings.pid)
-		application(begins);
+	else
+		application(task->pid, begins);
 }
 
 SEC("tp_btf/task_rename")

@@ -26,7 +26,7 @@ struct memory {
 
 /* Settings of the profile; constant once the program is loaded. */
 struct settings {
-	unsigned int pid; /* the load's process; 0: workers of any */
+	unsigned int pid; /* the parent of workers; 0: workers of any */
 	unsigned int cores; /* of an application */
 	unsigned long long cgroup; /* of an application, by its number; 0: workers bear COMM */
 	unsigned int spin_bits, sleep_bits;

@@ -9,6 +9,7 @@ from fscale.model import catalogue, paths
 from fscale.model.load import Load
 from fscale.runner.features import FEATURES
 from fscale.runner.machine import confinement, host
+from fscale.runner.profilers import kallsyms, usable
 from fscale.runner.profilers.base import BTF, needs_event, needs_tracefs
 from fscale.runner.storage import filesystem, medium
 from fscale.system import powers
@@ -99,6 +100,13 @@ def _kernel() -> Iterator[Finding]:
         no_event or "lock:contention_begin and its end",
         "run as root, on Linux 5.19 or newer",
     )
+    hidden = kallsyms.why_hidden()
+    yield Finding(
+        "kernel symbols",
+        hidden is None,
+        "functions and locks in profiles have names" if hidden is None else "are hidden",
+        hidden,
+    )
 
 
 def _filesystems() -> Iterator[Finding]:
@@ -119,10 +127,13 @@ def _features() -> Iterator[Finding]:
     for feature in FEATURES:
         missing = feature.missing()
         packages = sorted(set(missing.values()))
+        failed = {} if missing else usable(feature.profilers)[1]
+        bad = [f"{', '.join(missing)} not installed"] if missing else []
+        bad += [f"{name}: {reason}" for name, reason in failed.items()]
         yield Finding(
             feature.name,
-            not missing,
-            f"{', '.join(missing)} not installed" if missing else "all that it needs is installed",
+            not bad,
+            "; ".join(bad) or "all that it needs is installed",
             f"apt-get install {' '.join(packages)}" if missing else None,
         )
 

@@ -21,12 +21,13 @@ _GUEST: dict[Need, str] = {
 class Feature:
     """A feature by the words of the command line; what it needs -> the Debian package with it.
 
-    `compiled`: not where a package brings it compiled.
+    `compiled`: not where a package brings it compiled. `profilers` are tried.
     """
 
     name: str
     needs: dict[Need, str]
     compiled: bool = False
+    profilers: tuple[str, ...] = ()
 
     def missing(self) -> dict[str, str]:
         """What this machine lacks, with its packages."""
@@ -51,9 +52,18 @@ FEATURES = (
         },
     ),
     Feature("run: its programs", COMPILED_WITH["microbench"], compiled=True),
-    Feature("run --profile cpu", {"perf": "linux-perf"}),
-    Feature("run --profile locks", COMPILED_WITH["lockprofile"], compiled=True),
-    Feature("run --profile offcpu, counts", {"bpftrace": "bpftrace"}),
+    Feature("run --profile cpu", {"perf": "linux-perf"}, profilers=("cpu",)),
+    Feature(
+        "run --profile locks",
+        COMPILED_WITH["lockprofile"],
+        compiled=True,
+        profilers=("locks",),
+    ),
+    Feature(
+        "run --profile offcpu, counts",
+        {"bpftrace": "bpftrace"},
+        profilers=("offcpu", "counts"),
+    ),
     Feature("report: flame graphs", {FLAME_GRAPHS: "libdevel-nytprof-perl"}),
     Feature("vm, simulate, gate", _GUEST),
     Feature("calibrate", COMPILED_WITH["calibrate"], compiled=True),

@@ -167,6 +167,7 @@ def prepare(request: Request) -> Prepared:
         + _order_warning(suite)
         + _cpu_warnings(suite, machine, beyond(suite.cores, layout))
         + resources.unfinished_work(media, there)
+        + resources.hidden_symbols(profilers)
         + plan.left_out(suite, descriptors, filesystems, counts)
         + sorted(
             f"{name}{runs.SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()

@@ -12,7 +12,7 @@ from fscale.model.load import Load
 from fscale.model.results import Machine, Mounted
 from fscale.model.variant import Variant
 from fscale.runner import guard, microbench
-from fscale.runner.profilers import Profiler, parse_names, usable
+from fscale.runner.profilers import Profiler, kallsyms, parse_names, usable
 from fscale.runner.request import Request
 from fscale.runner.storage import filesystem, geometry, lazy, medium, mounted, named
 from fscale.runner.storage.disk import CheckedDevice
@@ -122,6 +122,12 @@ def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]
     profilers = {profiler.name: profiler for profiler in found}
     reasons = {f"profile {name}": reason for name, reason in skipped.items()}
     return suite.model_copy(update={"profiles": list(profilers)}), profilers, reasons
+
+
+def hidden_symbols(profilers: Mapping[str, Profiler]) -> list[str]:
+    """Return a warning if the profiles will have addresses instead of names."""
+    reason = kallsyms.why_hidden() if profilers else None
+    return [f"profiles cannot name functions and locks: {reason}"] if reason else []
 
 
 def loads_of(request: Request, suite: Suite) -> dict[str, Load]:

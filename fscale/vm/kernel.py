@@ -62,18 +62,15 @@ def resolve(
     """The kernel that the user named.
 
     `spec` is a Debian suite (`bookworm`, `trixie`, or `6.1`, `6.12`), `SUITE:PACKAGE`, a .deb, a
-    directory of a built tree, or a bzImage, whose modules (`lib/modules/RELEASE`) `modules` names.
-    `tree` is a built tree and takes precedence.
+    directory of a built tree, or a bzImage. `modules` names the modules (`lib/modules/RELEASE`, or
+    a .deb with them) of a bzImage, or of a .deb without any. `tree` is a built tree and takes
+    precedence.
     """
     spec = ALIASES.get(spec, spec)
     suite, _, package = spec.partition(":")
     path = Path(spec)
-    has_own = tree is not None or suite in SUITES or filetest.is_dir(path) or path.suffix == ".deb"
-    if modules is not None and has_own:
-        raise FscaleError(
-            f"--modules {modules}: {tree or spec} has its own modules; give --modules with the "
-            "bzImage of a --kernel only"
-        )
+    if modules is not None and (tree is not None or suite in SUITES or filetest.is_dir(path)):
+        raise _has_own(modules, tree or spec)
     if tree is not None:
         return from_tree(tree, steps)
     if suite in SUITES:
@@ -81,7 +78,7 @@ def resolve(
     if filetest.is_dir(path):
         return from_tree(path, steps)
     if filetest.is_file(path) and path.suffix == ".deb":
-        return from_deb(path, path.stem, file_digest([path]), steps)
+        return from_deb(path, modules, steps)
     if filetest.is_file(path):
         return from_image(path, modules, steps)
     raise FscaleError(
@@ -134,19 +131,66 @@ def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
     )
 
 
-def from_deb(path: Path, name: str, key: str, steps: Steps) -> Kernel:
-    """A kernel image package by its file."""
-    return _load(name, digest("deb", key), lambda stage: _unpack([path], stage, steps), steps)
+def from_deb(path: Path, modules: Path | None, steps: Steps) -> Kernel:
+    """A kernel image package by its file, with `modules` if another package has them.
+
+    By default that is the package of the same build beside it.
+    """
+    given, beside = modules, _modules_package(path)
+    if modules is None and filetest.is_file(beside):
+        modules = beside
+
+    def provide(stage: Path) -> tuple[Path, Path | None]:
+        image, own = _unpack([path], stage, steps)
+        if own and given:
+            raise _has_own(given, path)
+        if own or _needs_none(image):
+            return image, own
+        if modules is None:
+            raise FscaleError(
+                f"{path.name} contains no modules of {release_of(image)}; put their package, "
+                f"{beside.name}, beside it, or give it to `fscale vm` with --modules"
+            )
+        if modules.suffix == ".deb":
+            _extract([modules], stage / "modules", steps)
+            return image, modules_in(stage / "modules", release_of(image), modules)
+        return image, modules_in(modules, release_of(image), modules)
+
+    files = [path, modules] if modules and modules.suffix == ".deb" else [path]
+    tree = _modules_key(modules) if modules and modules.suffix != ".deb" else None
+    return _load(path.stem, digest("deb", file_digest(files), tree), provide, steps)
+
+
+def _modules_package(image: Path) -> Path:
+    """Where the modules of a split image package lie if both were fetched."""
+    return image.with_name(re.sub(r"^linux-image-(unsigned-)?", "linux-modules-", image.name))
+
+
+def _has_own(modules: Path, kernel: Path | str) -> FscaleError:
+    return FscaleError(
+        f"--modules {modules}: {kernel} has its own modules; give --modules with a bzImage, or "
+        "with a .deb whose modules are in another package"
+    )
+
+
+def _needs_none(image: Path) -> bool:
+    """Whether the configuration beside an image says that nothing is built as a module."""
+    config = image.with_name(f"config-{release_of(image)}")
+    return config.is_file() and "=m\n" not in config.read_text()
+
+
+def _extract(debs: Sequence[Path], tree: Path, steps: Steps) -> None:
+    for deb in debs:
+        steps.run([need("dpkg-deb", "dpkg"), "-x", str(deb), str(tree)], f"unpacking {deb.name}")
+    if not (tree / "lib").exists():
+        (tree / "lib").symlink_to("usr/lib")
 
 
 def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path | None]:
     """Unpack the packages of a kernel; its bzImage and its lib/modules/RELEASE."""
     tree = stage / "tree"
     names = " and ".join(deb.name for deb in debs)
-    for deb in debs:
-        steps.run([need("dpkg-deb", "dpkg"), "-x", str(deb), str(tree)], f"unpacking {deb.name}")
-    if not (tree / "lib").exists():
-        (tree / "lib").symlink_to("usr/lib")
+    _extract(debs, tree, steps)
     places = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz")
     images = sorted(path for place in places for path in tree.glob(place))
     if not images:
@@ -154,21 +198,30 @@ def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path
             f"{names} is not a kernel image package: it contains no {' or '.join(places)}"
         )
     modules = tree / "lib" / "modules" / release_of(images[0])
-    return images[0], modules if modules.is_dir() else None
+    return images[0], modules if (modules / "modules.order").is_file() else None
+
+
+def modules_in(directory: Path, release: str, given: Path) -> Path:
+    """The modules of a release: `directory` is lib/modules/RELEASE or holds it.
+
+    FscaleError, which names `given`, if they are not there.
+    """
+    tries = [directory / "lib" / "modules" / release, directory / release, directory]
+    found = next((path for path in tries if (path / "modules.order").exists()), None)
+    if found is None:
+        raise FscaleError(
+            f"{given} contains no modules of {release}; give the directory that "
+            "`make modules_install INSTALL_MOD_PATH=DIR` filled, or the package of its modules"
+        )
+    return found
 
 
 def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
     """A bzImage, with `modules` = lib/modules/RELEASE or a directory that holds it."""
     release = release_of(image)
-    directory = None
-    if modules is not None:
-        tries = [modules / "lib" / "modules" / release, modules / release, modules]
-        directory = next((path for path in tries if (path / "modules.order").exists()), None)
-        if directory is None:
-            raise FscaleError(
-                f"{modules} contains no modules of {release}; give the directory that "
-                "`make modules_install INSTALL_MOD_PATH=DIR` filled"
-            )
+    directory = modules_in(modules, release, modules) if modules is not None else None
+    if directory is None:
+        steps.note(f"{image} is booted without modules: only what is built into it can be measured")
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
     return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
 

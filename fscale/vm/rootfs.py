@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The squashfs images of a guest: the Debian tree, the Python packages, fscale."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from fscale.model.errors import FscaleError
 from fscale.system.programs import why_not
 from fscale.vm import debian
 from fscale.vm.cache import digest, entry, file_digest, prune
-from fscale.vm.steps import Steps, need
+from fscale.vm.steps import StepError, Steps, need
 
 # Programs that the suite and init/guest.sh need in a guest, besides mkfs.
 PACKAGES = (
@@ -53,15 +54,8 @@ SQUASHFS = ("-comp", "lz4", "-no-progress", "-quiet", "-noappend")
 
 
 def root_suite(python: tuple[int, int] = sys.version_info[:2]) -> str:
-    """The Debian suite with the same Python version as this one; FscaleError if there is none."""
-    for suite, version in PYTHONS.items():
-        if version == python:
-            return suite
-    known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS.values())
-    raise FscaleError(
-        f"guests use the packages of this Python, which is {python[0]}.{python[1]}, but they need "
-        f"{known}; create the virtual environment with such a version"
-    )
+    """The Debian suite with the same Python version as this one, else the newest."""
+    return next((suite for suite, version in PYTHONS.items() if version == python), [*PYTHONS][-1])
 
 
 def images(steps: Steps) -> dict[str, Path]:
@@ -141,33 +135,95 @@ def image(tree: Path, target: Path, steps: Steps, *options: str) -> None:
 
 
 def python_image(steps: Steps) -> Path:
-    """The Python packages that fscale runs with as an image, compiled; anew when one changes."""
+    """The Python packages that fscale runs with as an image; anew when one changes.
+
+    If the guest's Python is another version than this one, pip fetches them for the guest's.
+    """
     packages = Path(pydantic.__file__).parents[1]
-    installed = sorted(
-        f"{one.name} {one.version}" for one in metadata.distributions(path=[str(packages)])
-    )
+    distributions = list(metadata.distributions(path=[str(packages)]))
+    installed = sorted(f"{one.name} {one.version}" for one in distributions)
+    python = PYTHONS[root_suite()]
 
     def build(directory: Path) -> None:
         tree = directory / "tree"
         tree.mkdir()
-        for path in packages.iterdir():
-            if path.is_dir() and path.name not in HOST_ONLY:
-                shutil.copytree(path, tree / path.name, ignore=shutil.ignore_patterns("*.pyc"))
-            elif path.is_file():
-                shutil.copy(path, tree / path.name)
+        if python == sys.version_info[:2]:
+            _copy_packages(packages, tree)
+        else:
+            _fetch_packages(distributions, python, tree, steps)
         compile_python(tree, "/python", [tree], steps)
         image(tree, directory / "python.squashfs", steps, "-all-root")
         shutil.rmtree(tree)
 
-    key = digest(installed, sys.version_info[:2], HOST_ONLY, 2)
+    key = digest(installed, python, sys.version_info[:2], HOST_ONLY, 2)
     return entry("python", key, build) / "python.squashfs"
+
+
+def _copy_packages(packages: Path, tree: Path) -> None:
+    for path in packages.iterdir():
+        if path.is_dir() and path.name not in HOST_ONLY:
+            shutil.copytree(path, tree / path.name, ignore=shutil.ignore_patterns("*.pyc"))
+        elif path.is_file():
+            shutil.copy(path, tree / path.name)
+
+
+def _fetch_packages(
+    distributions: Iterable[metadata.Distribution],
+    python: tuple[int, int],
+    tree: Path,
+    steps: Steps,
+) -> None:
+    version = ".".join(map(str, python))
+    try:
+        steps.run(
+            pip_command(distributions, version, tree), f"fetching packages for Python {version}"
+        )
+    except StepError as error:
+        known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS.values())
+        raise FscaleError(
+            f"guests have Python {version}, this machine another one, and pip cannot fetch the "
+            f"same packages for it: {error}; install fscale with pipx, or in a virtual environment "
+            f"of Python {known}"
+        ) from None
+
+
+def pip_command(
+    distributions: Iterable[metadata.Distribution], version: str, tree: Path
+) -> list[str]:
+    """The command that puts the releases that fscale needs here, for another Python, into `tree`.
+
+    Beside them may lie packages of the operating system, which no index has.
+    """
+    there = {_normalized(one.name): one for one in distributions}
+    names = ["fscale"] if "fscale" in there else list(there)
+    for name in names:  # grows
+        wanted = [one for one in there[name].requires or () if "extra ==" not in one]
+        found = (_normalized(re.split(r"[^\w.-]", one)[0]) for one in wanted)
+        names += [one for one in found if one in there and one not in names]
+    pins = sorted(
+        f"{name}=={there[name].version}"
+        for name in dict.fromkeys(names)
+        if not {name, *(path.parts[0] for path in there[name].files or ())} & {*HOST_ONLY}
+    )
+    return [
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+        *("--no-deps", "--only-binary", ":all:", "--no-compile"),
+        *("--python-version", version, "--target", str(tree), *pins),
+    ]
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def compile_python(tree: Path, inside: str, names: Iterable[Path], steps: Steps) -> None:
     """Compile Python files below `tree`, which is `inside` in the guest.
 
-    A guest would need seconds for it at every start, because the images are read-only.
+    A guest would need seconds for it at every start, because the images are read-only. It does if
+    its Python is another version.
     """
+    if PYTHONS[root_suite()] != sys.version_info[:2]:
+        return
     steps.run(
         [
             sys.executable,

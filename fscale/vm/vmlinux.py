@@ -16,7 +16,7 @@ _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _NOTE = struct.Struct("<III")
 _PT_NOTE = 4
-_BTF_BEGINS = struct.pack("<HBBI", 0xEB9F, 1, 0, 24)  # magic, version, flags, header's length
+_BTF_HEADERS = (24, 32)  # lengths: since Linux 7.1 there is a layout section
 _PHYS32_ENTRY = 18
 
 
@@ -35,11 +35,13 @@ def has_pvh_entry(elf: bytes) -> bool:
 
 def types_in(elf: bytes) -> bytes | None:
     """The type information (BTF) in an ELF file, which may have lost its section names."""
-    start = elf.find(_BTF_BEGINS)
-    if start < 0:
-        return None
-    sizes = struct.unpack_from("<4I", elf, start + len(_BTF_BEGINS))
-    return elf[start : start + 24 + max(sizes[0] + sizes[1], sizes[2] + sizes[3])]
+    for length in _BTF_HEADERS:
+        begin = struct.pack("<HBBI", 0xEB9F, 1, 0, length)  # magic, version, flags
+        start = elf.find(begin)
+        if start >= 0:
+            sections = struct.iter_unpack("<2I", elf[start + len(begin) : start + length])
+            return elf[start : start + length + max(map(sum, sections))]
+    return None
 
 
 def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:

@@ -56,10 +56,15 @@ def _tracefs() -> Iterator[None]:
 
 
 def profiled(
-    workload: str, name: str, place: Path, output: Path, seconds: float = 0.6
+    workload: str,
+    name: str,
+    place: Path,
+    output: Path,
+    seconds: float = 0.6,
+    crew: str = "processes",
 ) -> tuple[BenchOutput, Path]:
     """Run a workload on CPUs 0 and 1 with a profiler attached between set-up and window."""
-    load = [str(paths.BENCH), "--warmup", "0.05"]
+    load = [str(paths.BENCH), "--warmup", "0.05", "--option", f"workers={crew}"]
     out, _ = run_profiled(load, workload, seconds, name, place, FS, output)
     return BenchOutput.model_validate(json.loads(out)), output / f"{name}.json.gz"
 
@@ -210,9 +215,10 @@ def test_what_turns_show_agrees_with_the_whole_of_the_same_run(
     assert turns.locks[0].name.object == full.locks[0].name.object
 
 
-def test_the_time_of_all_workers_is_counted(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("crew", ["processes", "threads"])
+def test_the_time_of_all_workers_is_counted(place: Path, tmp_path: Path, crew: str) -> None:
     # Both leave their window at the same moment, so an addition that is not atomic loses one.
-    bench, path = profiled("DRBL", "locks", place, tmp_path)
+    bench, path = profiled("DRBL", "locks", place, tmp_path, crew=crew)
     found = lockprofile.read(load_profile(path))
     window = (bench.seconds + bench.warmup_seconds) * 1e9
     # It would be half; beside others' load the edges of the window take some of it.
@@ -231,8 +237,9 @@ def test_private_reads_contend_for_nothing(place: Path, tmp_path: Path) -> None:
     assert sum(lock.wait_ns for lock in found.locks) < 0.02 * found.active_ns
 
 
-def test_the_cpu_profile_holds_the_workers_alone(place: Path, tmp_path: Path) -> None:
-    bench, path = profiled("DRBL", "cpu", place, tmp_path)
+@pytest.mark.parametrize("crew", ["processes", "threads"])
+def test_the_cpu_profile_holds_the_workers_alone(place: Path, tmp_path: Path, crew: str) -> None:
+    bench, path = profiled("DRBL", "cpu", place, tmp_path, crew=crew)
     found = read_cpu(load_profile(path))
     used = sum(w.user_seconds + w.system_seconds for w in bench.workers)
     if found.event == "cpu-clock":

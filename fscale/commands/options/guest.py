@@ -78,9 +78,9 @@ class GuestOptions(GuestRequest):
     modules: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
+            metavar="DIR|DEB",
             help="Directory with the modules of a bzImage, as `make modules_install "
-            "INSTALL_MOD_PATH=DIR` fills it.",
+            "INSTALL_MOD_PATH=DIR` fills it, or the package with the modules of a .deb.",
             rich_help_panel=GUESTS,
         ),
     ] = GuestRequest.modules

@@ -48,11 +48,14 @@ def create(name: str) -> Profiler:
 
 
 def usable(names: Iterable[str]) -> tuple[list[Profiler], dict[str, str]]:
-    """Return the profilers that this machine can run, and name -> reason for the others."""
+    """Return the profilers that work on this machine, and name -> reason for the others.
+
+    Each is tried: a tool that is installed may not fit the kernel, or be denied what it needs.
+    """
     profilers, skipped = [], {}
     for name in names:
         profiler = create(name)
-        reason = profiler.unavailable()
+        reason = profiler.unavailable() or profiler.fails()
         if reason is None:
             profilers.append(profiler)
         else:

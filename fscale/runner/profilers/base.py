@@ -7,6 +7,7 @@ import os
 import platform
 import selectors
 import subprocess
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.maps import MAP_KEYS
 from fscale.model.paths import TOOL_PATH, TRACEFS
-from fscale.model.results import Cell
+from fscale.model.results import Cell, CellKey
 from fscale.runner.profilers.context import Context
 from fscale.system import powers
 from fscale.system.executor import which
@@ -43,11 +44,16 @@ class Profiler(ABC):
     def __init__(self) -> None:
         self._path: Path | None = None
         self._named = True
+        self.watched: int | None = None  # nanoseconds of the load's windows; None if not known
         self._functions: dict[str, list[str]] = {}
 
     @abstractmethod
     def unavailable(self) -> str | None:
         """Return why this machine cannot run the profiler, as text for the user; None if it can."""
+
+    def fails(self) -> str | None:
+        """Return, in its tool's own words, why the profiler does not work; None if it does."""
+        return None
 
     @abstractmethod
     def attach(self, context: Context) -> None:
@@ -86,19 +92,54 @@ class Profiler(ABC):
         self._path.write_bytes(gzip.compress(data, mtime=0))
 
     def complete(self, cell: Cell) -> None:
-        """Enter the profile's path, relative to the run's directory, into the cell."""
+        """Enter the profile's path, relative to the run's directory, into the cell.
+
+        A cell whose profile saw nothing of a load that worked is an error: it is not idle.
+        """
+        if self.watched == 0 and cell.status == "ok":
+            cell.status = "error"
+            cell.reason = f"the profiler {self.name} did not see the load, which worked"
         if self._path is not None:
             cell.profiles[self.name] = str(
                 Path("profiles", self._path.parent.name, self._path.name)
             )
 
 
+def _trial(output: Path) -> Context:
+    """A cell for a trial, whose load is this process."""
+    key = CellKey(
+        workload="trial",
+        filesystem="trial",
+        medium="trial",
+        mode="buffered",
+        cores=1,
+        repetition=1,
+        duration=1,
+    )
+    cpus = [min(os.sched_getaffinity(0))]
+    return Context(key, cpus, os.getpid(), None, output, None, None, output)
+
+
 class ToolProfiler(Profiler):
     """A profiler that runs one tool."""
+
+    traces = False  # whether the tool reads events of tracefs
 
     def __init__(self) -> None:
         super().__init__()
         self._tool: Tool | None = None
+
+    def fails(self) -> str | None:
+        """See Profiler. The tool is attached to this process for an instant."""
+        if self.traces and not filetest.is_dir(TRACEFS / "events"):
+            return None  # a run mounts it
+        with tempfile.TemporaryDirectory(prefix="fscale-trial-") as directory:
+            try:
+                self.attach(_trial(Path(directory)))
+                self.detach()
+            except (FscaleError, OSError, ValueError, subprocess.TimeoutExpired) as error:
+                return f"it was tried and failed: {error}"
+        return None
 
     def run_tool(self, tool: "Tool") -> None:
         """Start the tool; `finish_tool` stops it."""
@@ -181,6 +222,7 @@ class Tool:
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(
                 self._argv,
+                bufsize=0,  # nothing is left to be written when a tool that failed is closed
                 executable=which(self._argv[0]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -200,7 +242,6 @@ class Tool:
         assert child.stdout is not None
         try:
             child.stdin.write(b"attached\n")
-            child.stdin.flush()
         except BrokenPipeError:
             return False
         seen = b""

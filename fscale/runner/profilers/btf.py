@@ -15,17 +15,28 @@ from fscale.model.errors import FscaleError
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 
 _MAGIC = 0xEB9F
-_HEADER = struct.Struct("<HBBIIIII")
-_TYPE = struct.Struct("<III")
-_MEMBER = struct.Struct("<III")
-_ENUM = struct.Struct("<Ii")
-_ENUM64 = struct.Struct("<III")
+_HEADER = "HBBIIIII"
+_LAYOUT_HEADER = "II"  # offset and length of the layout section, of headers since Linux 7.1
+_LAYOUT = "BBH"  # of each kind: bytes after the type, bytes for each of its elements, flags
+_TYPE = "III"
+_MEMBER = "III"
+_ENUM = "Ii"
+_ENUM64 = "III"
 
 _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM_KIND = 1, 2, 3, 4, 5, 6
 _TYPEDEF, _VOLATILE, _CONST, _RESTRICT = 8, 9, 10, 11
 _FUNC_PROTO, _VAR, _DATASEC, _DECL_TAG, _TYPE_TAG, _ENUM64_KIND = 13, 14, 15, 17, 18, 19
 _MODIFIERS = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)
-_KNOWN = 19
+# Kind -> bytes after the type, and bytes for each of its elements.
+_SIZES = {
+    **dict.fromkeys(range(20), (0, 0)),
+    **{_INT: (4, 0), _ARRAY: (12, 0), _STRUCT: (0, 12), _UNION: (0, 12), _ENUM_KIND: (0, 8)},
+    **{_FUNC_PROTO: (0, 8), _VAR: (4, 0), _DATASEC: (0, 12), _DECL_TAG: (4, 0)},
+    _ENUM64_KIND: (0, 12),
+}
+# The locations of inlined functions, where no layout section describes them.
+_LOC_PARAM, _LOC_PROTO, _LOCSEC = 20, 21, 22
+_LOCATIONS = {_LOC_PARAM: (4, 4), _LOC_PROTO: (0, 4), _LOCSEC: (0, 12)}
 
 
 class BadBtf(FscaleError):  # noqa: N818 - it says what it is
@@ -48,6 +59,20 @@ class _Type:
     size_or_type: int
     flag: bool
     members: tuple[tuple[str, int, int], ...] = ()
+
+
+def _layout(data: bytes, order: str, length: int) -> dict[int, tuple[int, int]]:
+    """Return, by kind, the sizes that the layout section states; empty without a filled one."""
+    at = struct.calcsize(order + _HEADER)
+    if length < at + struct.calcsize(order + _LAYOUT_HEADER):
+        return {}
+    start, size = struct.unpack_from(order + _LAYOUT_HEADER, data, at)
+    section = data[length + start : length + start + size]
+    if len(section) < size:
+        raise ValueError("its layout section is truncated")
+    rows = struct.iter_unpack(order + _LAYOUT, section)
+    sizes = {kind: (fixed, each) for kind, (fixed, each, _) in enumerate(rows)}
+    return sizes if sizes.get(_INT) == _SIZES[_INT] else {}
 
 
 class Btf:
@@ -76,48 +101,47 @@ class Btf:
                 self._structs.setdefault(kind.name, number)
 
     def _parse(self, data: bytes) -> None:
-        magic, _, _, length, type_at, type_size, string_at, string_size = _HEADER.unpack_from(data)
-        if magic != _MAGIC or len(data) < length + string_at + string_size:
+        order = "<" if data[:2] == _MAGIC.to_bytes(2, "little") else ">"
+        magic, _, _, length, type_at, type_size, string_at, string_size = struct.unpack_from(
+            order + _HEADER, data
+        )
+        if magic != _MAGIC or len(data) < length + max(
+            string_at + string_size, type_at + type_size
+        ):
             raise ValueError("it is not BTF, or truncated")
+        sizes = _LOCATIONS | _layout(data, order, length) | _SIZES
         self._strings = self._strings + data[length + string_at : length + string_at + string_size]
         at, end = length + type_at, length + type_at + type_size
+        head = struct.Struct(order + _TYPE)
         while at < end:
-            name, info, size = _TYPE.unpack_from(data, at)
-            at += _TYPE.size
-            kind, count, flag = (info >> 24) & 0x1F, info & 0xFFFF, bool(info >> 31)
-            members: tuple[tuple[str, int, int], ...] = ()
-            if kind in (_STRUCT, _UNION):
-                members = tuple(
-                    (self._string(n), t, o)
-                    for n, t, o in _MEMBER.iter_unpack(data[at : at + 12 * count])
+            name, info, size = head.unpack_from(data, at)
+            at += head.size
+            kind, count, flag = (info >> 24) & 0x7F, info & 0xFFFFFF, bool(info >> 31)
+            if kind not in sizes:
+                raise ValueError(
+                    f"type kind {kind} is unknown to fscale, and no layout section describes it"
                 )
-                at += 12 * count
-            elif kind == _ENUM_KIND:
-                members = tuple(
-                    (self._string(n), v, 0) for n, v in _ENUM.iter_unpack(data[at : at + 8 * count])
-                )
-                at += 8 * count
-            elif kind == _ENUM64_KIND:
-                members = tuple(
-                    (self._string(n), low | high << 32, 0)
-                    for n, low, high in _ENUM64.iter_unpack(data[at : at + 12 * count])
-                )
-                at += 12 * count
-            elif kind == _ARRAY:
-                element, _, nelems = struct.unpack_from("<III", data, at)
-                members = (("", element, nelems),)
-                at += 12
-            elif kind > _KNOWN:
-                raise ValueError(f"type kind {kind} is unknown to fscale")
-            else:
-                at += {
-                    _INT: 4,
-                    _VAR: 4,
-                    _DECL_TAG: 4,
-                    _FUNC_PROTO: 8 * count,
-                    _DATASEC: 12 * count,
-                }.get(kind, 0)
+            fixed, each = sizes[kind]
+            rest = data[at : at + fixed + each * count]
+            at += fixed + each * count
+            members = self._members(order, kind, rest)
             self._types.append(_Type(self._string(name), kind, size, flag, members))
+
+    def _members(self, order: str, kind: int, rest: bytes) -> tuple[tuple[str, int, int], ...]:
+        """Read what follows a type: members with type and offset, or enumerators with value."""
+        if kind in (_STRUCT, _UNION):
+            found = struct.iter_unpack(order + _MEMBER, rest)
+            return tuple((self._string(n), t, o) for n, t, o in found)
+        if kind == _ENUM_KIND:
+            found = struct.iter_unpack(order + _ENUM, rest)
+            return tuple((self._string(n), value, 0) for n, value in found)
+        if kind == _ENUM64_KIND:
+            found = struct.iter_unpack(order + _ENUM64, rest)
+            return tuple((self._string(n), low | high << 32, 0) for n, low, high in found)
+        if kind == _ARRAY:
+            element, _, elements = struct.unpack(order + "III", rest)
+            return (("", element, elements),)
+        return ()
 
     def _string(self, offset: int) -> str:
         end = self._strings.index(b"\0", offset)

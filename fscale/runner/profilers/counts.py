@@ -53,12 +53,12 @@ class Counts(ToolProfiler):
     """
 
     name = "counts"
+    traces = True
     _output: Path
     _missing: dict[str, str]
     _events: tuple[str, ...]
     _worker: dict[str, int]
     _cores: int
-    _active: int
 
     def unavailable(self) -> str | None:
         """See Profiler."""
@@ -83,16 +83,18 @@ class Counts(ToolProfiler):
         output = take(self._output)
         found = maps.parse(output)
         self._worker = numbers(found.get("@worker"))
-        self._active = maps.number(found.get("@active"))
+        self.watched = maps.number(found.get("@active"))
         return {"events": self._events, "missing": self._missing, "output": output}
 
     def complete(self, cell: Cell) -> None:
         """See Profiler. The workers' counts per operation become `cell.counts`."""
         super().complete(cell)
+        if cell.status != "ok":
+            return
         if cell.bench:
             executed: float = cell.bench.executed_ops
         else:
-            seconds = self._active / self._cores / 1e9
+            seconds = (self.watched or 0) / self._cores / 1e9
             executed = min(cell.ops, cell.ops_per_second * seconds)
         if executed > 0:
             cell.counts = {event: self._worker.get(event, 0) / executed for event in self._events}

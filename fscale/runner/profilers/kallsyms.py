@@ -5,13 +5,29 @@ import re
 from bisect import bisect_right
 from pathlib import Path
 
+from fscale.system.sysfs import text
+
 KALLSYMS = Path("/proc/kallsyms")
 IOMEM = Path("/proc/iomem")
+RESTRICTION = Path("/proc/sys/kernel/kptr_restrict")
 _BOUNDS = ("_text", "_stext", "_end")
 # Bytes: a lock is assumed to lie this close to the start of its static object.
 NEAR_DATA = 4096
 # Bytes: no function is larger, so an address farther behind one has no name.
 NEAR_CODE = 1 << 20
+
+
+def why_hidden(path: Path = KALLSYMS, restriction: Path = RESTRICTION) -> str | None:
+    """Return why functions and locks get no names, and what to do; None if they do."""
+    if not path.exists():
+        return f"there is no {path}: this kernel was built without CONFIG_KALLSYMS"
+    with path.open() as lines:
+        if any(line.split()[0].strip("0") for line in lines):
+            return None
+    level = text(restriction)
+    if level == "2":
+        return "kernel.kptr_restrict is 2: sysctl kernel.kptr_restrict=1"
+    return f"kernel.kptr_restrict is {level}: run as root of the machine with CAP_SYSLOG"
 
 
 class Kallsyms:
@@ -25,8 +41,8 @@ class Kallsyms:
         self._code: list[tuple[int, str]] = []
         self._data: list[tuple[int, str]] = []
         bounds: dict[str, int] = {}
-        with path.open() as lines:
-            for line in lines:
+        if path.exists():
+            for line in path.read_text().splitlines():
                 address, kind, symbol = line.split()[:3]
                 if not address.strip("0"):
                     continue

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lock statistics of special kernels or builds of perf: lock_stat and perf lock."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ class LockStat(Profiler):
         """See Profiler."""
         if not self._table.exists():
             return f"{self._table} does not exist: build the kernel with CONFIG_LOCK_STAT"
+        if not all(os.access(path, os.W_OK) for path in (self._table, self._switch)):
+            return f"{self._table} and {self._switch} cannot be written"
         return None
 
     def attach(self, context: Context) -> None:

@@ -17,7 +17,7 @@ from fscale.runner.profilers.base import Tool, ToolProfiler, needs_event, take
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.kallsyms import Kallsyms
 from fscale.runner.profilers.memory import KernelMemory, shape_of
-from fscale.runner.profilers.workers import application
+from fscale.runner.profilers.workers import application, machine_pid
 from fscale.system.programs import why_not
 
 LOCK_TYPES = frozenset(
@@ -96,10 +96,9 @@ def settings(context: Context, memory: KernelMemory | None) -> dict[str, int]:
     told |= {"most_spun": MAX_SPUN, "turn_ms": TURN_MS, "pause_ms": PAUSE_MS}
     told |= memory.as_json() if memory else {}
     if context.named:
-        return {**told, "pid": context.pid or 0}
-    pid, cgroup = application(context)
+        return {**told, "pid": machine_pid(context) or 0}
     # A cgroup's number is that of its directory.
-    return {**told, "pid": pid, "cores": len(context.cpus), "cgroup": cgroup.stat().st_ino}
+    return {**told, "cores": len(context.cpus), "cgroup": application(context).stat().st_ino}
 
 
 def caches_of(filesystems: Iterable[FileSystem]) -> dict[str, str]:
@@ -145,7 +144,6 @@ class Locks(ToolProfiler):
         self._layouts: dict[str, dict[str, Layout]] = {}  # by file system
         self._caches: dict[str, str] = {}
         self._filesystem = ""
-        self._prepared = False
 
     def unavailable(self) -> str | None:
         """See Profiler."""
@@ -153,18 +151,25 @@ class Locks(ToolProfiler):
             return reason
         if not types.VMLINUX.is_file():
             return f"this kernel has no BTF ({types.VMLINUX}): it needs CONFIG_DEBUG_INFO_BTF"
+        try:
+            self._read_types()
+        except types.BadBtf as error:
+            return str(error)
         return needs_event("lock:contention_begin")
 
+    def _read_types(self) -> None:
+        """Read the kernel's types and the layout of its pages, once per run."""
+        if self._btf is None and (btf := types.load()):
+            self._memory = shape_of(btf)
+            self._btf = btf
+
     def _prepare(self, filesystem: FileSystem | None) -> None:
-        """Find the layout of pages, once per run, and types with locks, once per file system.
+        """Find types with locks, once per file system.
 
         Types of all configured file systems are read, because another one may lie below (that of a
         loop device's file).
         """
-        if not self._prepared:
-            self._btf = types.load()
-            self._memory = shape_of(self._btf) if self._btf else None
-            self._prepared = True
+        self._read_types()
         known = [*catalogue.filesystems(), *([filesystem] if filesystem else [])]
         self._caches = caches_of(known)
         if self._btf and self._filesystem not in self._layouts:
@@ -191,6 +196,7 @@ class Locks(ToolProfiler):
         """See Profiler."""
         self.finish_tool()
         seen = json.loads(take(self._output))
+        self.watched = seen["active"]
         symbols = Kallsyms()
         static = {f"{lock:#x}": symbols.data(lock) for lock in lockmaps.addresses(seen)}
         return {

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fscale.model import maps
 from fscale.runner.profilers.base import ToolProfiler, bpftrace, needs_event, needs_tool, take
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.workers import Workers, workers
@@ -37,6 +38,7 @@ class OffCpu(ToolProfiler):
     """`bpftrace` on sched:sched_switch."""
 
     name = "offcpu"
+    traces = True
     _output: Path
 
     def unavailable(self) -> str | None:
@@ -55,4 +57,6 @@ class OffCpu(ToolProfiler):
     def detach(self) -> Mapping[str, Any]:
         """See Profiler."""
         self.finish_tool()
-        return {"output": take(self._output)}
+        output = take(self._output)
+        self.watched = maps.number(maps.parse(output).get("@active"))
+        return {"output": output}

@@ -8,6 +8,7 @@ from fscale.model.load import COMM
 from fscale.runner.profilers.base import ProfilerError
 from fscale.runner.profilers.btf import VMLINUX
 from fscale.runner.profilers.context import Context
+from fscale.system import namespaces
 
 # PF_KTHREAD of include/linux/sched.h: the flag's value is the same in 5.x and 6.x kernels.
 PF_KTHREAD = 0x00200000
@@ -41,12 +42,20 @@ def workers(context: Context) -> Workers:
         ProfilerError: the load is an application, and there is no cgroup v2 to identify it by.
     """
     if context.named:
-        return _by_name(context.pid)
-    return _by_cgroup(*application(context), len(context.cpus))
+        return _by_name(machine_pid(context))
+    return _by_cgroup(application(context), len(context.cpus))
 
 
-def application(context: Context) -> tuple[int, Path]:
-    """Return the process whose name marks the window, and the cgroup of all threads.
+def machine_pid(context: Context) -> int | None:
+    """Return the load's process by the number that BPF programs see; None if it is not known.
+
+    They see numbers of the initial PID namespace, which a container does not.
+    """
+    return None if namespaces.initial("pid") is False else context.pid
+
+
+def application(context: Context) -> Path:
+    """Return the cgroup of all threads, one of which marks the window by its name.
 
     Raises:
         ProfilerError: the cell has no cgroup.
@@ -56,14 +65,14 @@ def application(context: Context) -> tuple[int, Path]:
             f"the threads of {context.key.workload} are identified by their cgroup, but this "
             "machine has no writable cgroup v2: mount -t cgroup2 none /sys/fs/cgroup/unified"
         )
-    return context.pid, context.cgroup
+    return context.cgroup
 
 
 def _by_name(pid: int | None) -> Workers:
     """Identify workers by the name COMM, which they have while they execute operations.
 
     They change it with prctl, which fires task:task_rename. With `pid` only the children of that
-    process count, if the kernel has BTF.
+    process and their threads count, if the kernel has BTF.
     """
     ours = f" && curtask->real_parent->tgid == {pid}" if pid and VMLINUX.is_file() else ""
     probes = f"""
@@ -83,23 +92,26 @@ tracepoint:sched:sched_process_exit /@on[args->pid]/ {{
     return Workers(probes, "@on[tid]", "@on[args->prev_pid]", KTHREAD, "clear(@on);")
 
 
-def _by_cgroup(pid: int, cgroup: Path, cores: int) -> Workers:
-    """Count all threads of the cell's cgroup while the load's own process is named COMM.
+def _by_cgroup(cgroup: Path, cores: int) -> Workers:
+    """Count all threads of the cell's cgroup while one of them, the load's own, is named COMM.
 
     An application has any number of threads, which do not mark when they work. So `@active` is the
     time of the CPUs under test. The load must not make cgroups below its own.
     """
     here = f'cgroup == cgroupid("{cgroup}")'
     probes = f"""
-tracepoint:task:task_rename /args->pid == {pid}/ {{
+tracepoint:task:task_rename {{
 	if (!strncmp(args->newcomm, "{COMM}", 16)) {{
-		@open = nsecs;
-	}} else if (@open) {{
+		if ({here}) {{
+			@open = nsecs;
+			@opener = (uint64)args->pid;
+		}}
+	}} else if (@open && (uint64)args->pid == @opener) {{
 		@active = sum((nsecs - @open) * {cores});
 		@open = (uint64)0;
 	}}
 }}
-tracepoint:sched:sched_process_exit /args->pid == {pid} && @open/ {{
+tracepoint:sched:sched_process_exit /@open && (uint64)args->pid == @opener/ {{
 	@active = sum((nsecs - @open) * {cores});
 	@open = (uint64)0;
 }}
@@ -109,5 +121,5 @@ tracepoint:sched:sched_process_exit /args->pid == {pid} && @open/ {{
         f"@open && {here}",
         f"@open && !(args->prev_state & {GONE}) && {here}",
         f"@open && {KTHREAD}",
-        "clear(@open);",
+        "clear(@open); clear(@opener);",
     )

@@ -479,5 +479,33 @@ def test_a_module_is_built_for_a_suite_or_a_built_tree(tmp_path):
 def test_the_root_has_the_python_of_the_packages():
     assert rootfs.root_suite((3, 11)) == "bookworm"
     assert rootfs.root_suite((3, 13)) == "trixie"
-    with pytest.raises(FscaleError, match=r"need 3\.11 or 3\.13"):
-        rootfs.root_suite((3, 12))
+    assert rootfs.root_suite((3, 12)) == "trixie"
+    assert rootfs.root_suite((3, 14)) == "trixie"
+
+
+class Release:
+    def __init__(self, name, *requires, files=()):
+        self.name, self.version, self.requires = name, "1", requires
+        self.files = [Path(file) for file in files]
+
+
+def test_packages_for_another_python_are_those_that_fscale_needs(tmp_path):
+    there = [
+        Release("fscale", "pydantic>=2", "scipy>=1", "Dask; extra == 'dask'"),
+        Release("Pydantic", "typing_extensions (>=4)", "absent"),
+        Release("typing-extensions"),
+        Release("scipy", files=["scipy/a.py"]),
+        Release("Dask"),
+        Release("ubuntu-drivers-common"),
+    ]
+    argv = rootfs.pip_command(there, "3.13", tmp_path)
+    assert [one for one in argv if "==" in one] == ["pydantic==1", "typing-extensions==1"]
+    assert argv[argv.index("--python-version") + 1] == "3.13"
+    # In a clone fscale is not a package.
+    assert "ubuntu-drivers-common==1" in rootfs.pip_command(there[1:], "3.13", tmp_path)
+
+
+def test_packages_that_pip_lacks_are_an_error_that_says_what_to_do(tmp_path, steps, monkeypatch):
+    monkeypatch.setattr(rootfs.sys, "executable", "/bin/false")
+    with pytest.raises(FscaleError, match=r"(?s)have Python 3\.13.*pipx.*3\.11 or 3\.13"):
+        rootfs._fetch_packages([Release("numpy")], (3, 13), tmp_path, steps)

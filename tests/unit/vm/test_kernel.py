@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
+from fscale.vm import initramfs
 from fscale.vm.kernel import Kernel, module_of, resolve
 from fscale.vm.steps import Steps
 
@@ -51,11 +52,9 @@ def test_what_is_no_module_is_none(kernel: Kernel) -> None:
 
 def test_modules_are_those_of_an_image_alone(tmp_path: Path) -> None:
     steps = Steps(Console(file=StringIO()))
-    (tmp_path / "linux.deb").touch()
     for spec, tree in (
         ("6.1", None),
         (str(tmp_path), None),
-        (str(tmp_path / "linux.deb"), None),
         ("6.1", tmp_path),
     ):
         with pytest.raises(FscaleError, match="has its own modules"):
@@ -65,3 +64,102 @@ def test_modules_are_those_of_an_image_alone(tmp_path: Path) -> None:
     (tmp_path / "bzImage").write_bytes(b"none")
     with pytest.raises(FscaleError, match="is not an x86 bzImage"):
         resolve(str(tmp_path / "bzImage"), steps, modules=tmp_path)
+
+
+IMAGE, MODULES = "linux-image-6.1.0", "linux-modules-6.1.0"
+
+
+def package(place: Path, name: str, files: dict[str, bytes]) -> Path:
+    tree = place / name
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(
+        f"Package: {name}\nVersion: 1\nArchitecture: amd64\nMaintainer: A <a@b>\nDescription: x\n"
+    )
+    for file, content in files.items():
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).write_bytes(content)
+    made = place / f"{name}.deb"
+    subprocess.run(["dpkg-deb", "-b", tree, made], check=True, capture_output=True)
+    return made
+
+
+def image() -> bytes:
+    data = bytearray(4096)
+    data[0x202:0x206] = b"HdrS"
+    data[0x20E:0x210] = (0x300).to_bytes(2, "little")
+    data[0x500:0x510] = f"{RELEASE} (me)".encode().ljust(16, b"\0")
+    return bytes(data)
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
+    """The modules that initramfs images are built with; nothing else is made of kernels."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found: list[Path | None] = []
+
+    def build(target: Path, modules: Path | None, steps: Steps) -> None:
+        found.append(modules)
+        target.write_bytes(b"")
+
+    monkeypatch.setattr(initramfs, "build", build)
+    return found
+
+
+ORDER = {f"lib/modules/{RELEASE}/modules.order": b"kernel/a.ko\n"}
+
+
+def test_a_package_without_its_modules_takes_them_from_another(
+    tmp_path: Path, built: list[Path | None]
+) -> None:
+    steps = Steps(Console(file=StringIO()))
+    spec = str(package(tmp_path, IMAGE, {f"boot/vmlinuz-{RELEASE}": image()}))
+    with pytest.raises(FscaleError, match=r"no modules of 6\.1\.0.*linux-modules-6\.1\.0\.deb"):
+        resolve(spec, steps)
+    modules = package(tmp_path, MODULES, ORDER)
+    assert resolve(spec, steps).modules is not None  # it lies beside the image
+    modules = modules.rename(tmp_path / "another.deb")
+    assert resolve(spec, steps, modules=modules).modules is not None
+    assert resolve(spec, steps, modules=tmp_path / MODULES).modules is not None
+    assert all(built)
+    with pytest.raises(FscaleError, match=r"linux-image.* contains no modules of 6\.1\.0"):
+        resolve(spec, steps, modules=Path(spec))
+
+
+def test_a_package_with_its_modules_takes_no_others(
+    tmp_path: Path, built: list[Path | None]
+) -> None:
+    steps = Steps(Console(file=StringIO()))
+    spec = str(package(tmp_path, IMAGE, {f"boot/vmlinuz-{RELEASE}": image(), **ORDER}))
+    assert resolve(spec, steps).modules is not None
+    with pytest.raises(FscaleError, match="has its own modules"):
+        resolve(spec, steps, modules=tmp_path)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("config", [b"CONFIG_EXT4_FS=y\n", b"CONFIG_EXT4_FS=m\n"])
+def test_a_kernel_without_modules_says_so_in_its_configuration(
+    tmp_path: Path, built: list[Path | None], config: bytes
+) -> None:
+    steps = Steps(Console(file=StringIO()))
+    files = {f"boot/vmlinuz-{RELEASE}": image(), f"boot/config-{RELEASE}": config}
+    spec = str(package(tmp_path, IMAGE, files))
+    if b"=m" in config:
+        with pytest.raises(FscaleError, match="--modules"):
+            resolve(spec, steps)
+    else:
+        assert resolve(spec, steps).modules is None
+        assert built == [None]
+
+
+def test_an_image_alone_is_said_to_have_no_modules(
+    tmp_path: Path, built: list[Path | None]
+) -> None:
+    said = StringIO()
+    steps = Steps(Console(file=said, width=200))
+    (tmp_path / "bzImage").write_bytes(image())
+    package(tmp_path, MODULES, ORDER)
+    resolve(str(tmp_path / "bzImage"), steps, modules=tmp_path / MODULES)
+    assert "without modules" not in said.getvalue()
+    resolve(str(tmp_path / "bzImage"), steps)
+    assert "without modules" in said.getvalue()
+    assert [bool(modules) for modules in built] == [True, False]

@@ -68,3 +68,13 @@ def test_a_compression_that_is_not_known_is_no_error():
 )
 def test_the_pvh_entry_is_found(notes, starts):
     assert vmlinux.has_pvh_entry(elf(*notes)) == starts
+
+
+@pytest.mark.parametrize("layout", [(), (30, 8)])
+def test_types_are_found_under_either_header(layout: tuple[int, ...]) -> None:
+    sections = (0, 20, 20, 10, *layout)
+    length = 8 + 4 * len(sections)
+    header = struct.pack(f"<HBBI{len(sections)}I", 0xEB9F, 1, 0, length, *sections)
+    types = header + bytes(range(1, 39 if layout else 31))
+    assert vmlinux.types_in(b"before" + types + b"behind") == types
+    assert vmlinux.types_in(b"none") is None

@@ -72,6 +72,18 @@ def test_perf_script_folds_the_workers_of_one_parent() -> None:
     assert samples.others["kworker/0:1 (x)"] == 2_000_000
 
 
+def test_perf_script_folds_the_threads_of_a_child() -> None:
+    threads = SCRIPT.replace(
+        "bench  101     0.000000: PERF_RECORD_FORK(101:101):(100:100)\n",
+        "bench   99     0.000000: PERF_RECORD_FORK(99:99):(100:100)\n"
+        "bench  101     0.000000: PERF_RECORD_FORK(99:101):(99:99)\n"
+        "other  777     0.000000: PERF_RECORD_FORK(700:777):(700:700)\n",
+    ).replace("fscale-run:101/101", "fscale-run:99/101")
+    samples = perfscript.parse(threads, "fscale-run", parent=100)
+    assert samples == perfscript.parse(SCRIPT, "fscale-run", parent=100)
+    assert samples.count == 3
+
+
 def test_perf_script_without_parent_takes_every_worker() -> None:
     assert ("another_run",) in perfscript.parse(SCRIPT, "fscale-run").workers
 

@@ -24,7 +24,7 @@ from fscale.analysis.diagnosis.triage import (
     _suspects,
     triage,
 )
-from fscale.analysis.diagnosis.verdict import Confidence, confidence_of
+from fscale.analysis.diagnosis.verdict import Confidence, confidence_of, judge_point
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.support import synthetic
@@ -92,6 +92,38 @@ def test_of_several_repetitions_the_longest_speaks(tmp_path: Path) -> None:
     assert [s.share for s in found.suspects] == [0.2]
     assert found.cpu is not None
     assert found.cpu.samples.total == 7
+
+
+@pytest.mark.parametrize(
+    ("profile", "content"),
+    [
+        ("locks", locks(0, 0)),
+        ("offcpu", off_cpu(0, 0)),
+        ("cpu", {"output": "other 7 1.5: 5 cpu-clock:\n\tffffffff81001000 do_something\n\n"}),
+    ],
+)
+def test_a_profile_without_the_load_does_not_show_that_it_waits_for_nothing(
+    tmp_path: Path, profile: str, content: dict[str, str]
+) -> None:
+    found = triage(tmp_path, [profiled(tmp_path, 1, profile, content)])
+    assert list(found.unreadable.values()) == ["it does not contain a single sample of the load"]
+    assert not found.sees_shares
+    assert "no contention" not in judge_point(found, None).sentence
+
+
+@pytest.mark.parametrize("symbol", ["do_something", "[unknown]"])
+def test_a_profile_without_symbols_does_not_show_that_nothing_spins(
+    tmp_path: Path, symbol: str
+) -> None:
+    script = f"fscale-run 7 1.5: 5 cpu-clock:\n\tffffffff81001000 {symbol}\n\n"
+    found = triage(tmp_path, [profiled(tmp_path, 1, "cpu", {"output": script})])
+    named = symbol != "[unknown]"
+    assert found.sees_spinning == named
+    assert ("no contention" in judge_point(found, None).sentence) == named
+    with_locks = profiled(tmp_path, 2, "locks", locks(1000, 0))
+    found = triage(tmp_path, [with_locks, profiled(tmp_path, 1, "cpu", {"output": script})])
+    assert ("has no symbols" in judge_point(found, None).sentence) != named
+    assert ("kptr_restrict" in " ".join(found.notes)) != named
 
 
 def test_everything_that_profilers_recorded_is_there(tmp_path: Path) -> None:

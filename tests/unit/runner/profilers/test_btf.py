@@ -13,7 +13,9 @@ from fscale.runner.profilers.btf import BadBtf, Btf
 class Builder:
     """Writes BTF (Documentation/bpf/btf.rst)."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: str = "<", layout: dict[int, tuple[int, int]] | None = None) -> None:
+        self.order = order
+        self.layout = layout
         self.strings = b"\0"
         self.types = b""
 
@@ -24,16 +26,28 @@ class Builder:
         return len(self.strings) - len(text) - 1
 
     def add(self, name: str, kind: int, size: int, extra: bytes = b"", count: int = 0) -> None:
-        self.types += struct.pack("<III", self.name(name), kind << 24 | count, size) + extra
+        self.types += self.pack("III", self.name(name), kind << 24 | count, size) + extra
 
     def members(self, *members: tuple[str, int, int]) -> bytes:
-        return b"".join(struct.pack("<III", self.name(n), t, 8 * o) for n, t, o in members)
+        return b"".join(self.pack("III", self.name(n), t, 8 * o) for n, t, o in members)
+
+    def pack(self, fields: str, *values: int) -> bytes:
+        return struct.pack(self.order + fields, *values)
 
     def bytes(self) -> bytes:
-        header = struct.pack(
-            "<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(self.types), len(self.types), len(self.strings)
+        types, strings = self.types, self.strings
+        rows = self.layout or {}
+        length = 24 if self.layout is None else 32
+        header = self.pack(
+            "HBBIIIII", 0xEB9F, 1, 0, length, 0, len(types), len(types), len(strings)
         )
-        return header + self.types + self.strings
+        layout = b"".join(
+            self.pack("BBH", *rows.get(kind, (0, 0)), 0)
+            for kind in range(max(rows, default=-1) + 1)
+        )
+        if self.layout is not None:
+            header += self.pack("II", len(types) + len(strings), len(layout))
+        return header + types + strings + layout
 
 
 @pytest.fixture
@@ -68,6 +82,60 @@ def test_nested_anonymous_and_array_members_are_found(data: bytes) -> None:
     assert btf.enum("PGTY_slab") == 0xF5
     assert btf.size("absent") is None
     assert btf.offset("outer", "absent") is None
+
+
+def thing(b: Builder, *unknown: tuple[int, int, int]) -> Btf:
+    """The types of a struct behind those of other kinds: kind, elements, 32-bit words."""
+    for kind, count, words in unknown:
+        b.add("", kind, 0, b.pack(f"{words}I", *range(words)), count)
+    b.add("thing", 4, 16, b.members(("x", 0, 0), ("y", 0, 12)), 2)
+    return Btf(b.bytes())
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("layout", [None, {}, {1: (4, 0), 4: (0, 12)}])
+def test_either_byte_order_and_header_is_read(
+    order: str, layout: dict[int, tuple[int, int]] | None
+) -> None:
+    assert thing(Builder(order, layout)).offset("thing", "y") == 12
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_a_kind_that_the_layout_describes_is_skipped(order: str) -> None:
+    b = Builder(order, {1: (4, 0), 40: (8, 4), 127: (0, 8)})
+    assert thing(b, (40, 3, 5), (127, 2, 4)).offset("thing", "y") == 12
+
+
+def test_locations_of_inlined_functions_are_skipped() -> None:
+    unknown = (20, 2, 3), (21, 3, 3), (22, 2, 6)
+    assert thing(Builder(), *unknown).offset("thing", "y") == 12
+    # The layout of the kernel that wrote them counts for more.
+    assert thing(Builder("<", {1: (4, 0), 22: (0, 16)}), (22, 2, 8)).offset("thing", "y") == 12
+    # A layout without rows says nothing.
+    assert thing(Builder("<", {22: (0, 0)}), (22, 2, 6)).offset("thing", "y") == 12
+
+
+def test_a_struct_may_have_more_members_than_16_bits_count() -> None:
+    b = Builder()
+    count = (1 << 16) + 1
+    b.add("thing", 4, count, b"\0" * 12 * count, count)
+    b.add("after", 4, 8, b.members(("x", 0, 4)), 1)
+    assert Btf(b.bytes()).offset("after", "x") == 4
+
+
+@pytest.mark.parametrize("kind", [23, 40, 127])
+def test_a_kind_without_description_is_named(kind: int) -> None:
+    with pytest.raises(BadBtf, match=f"type kind {kind} is unknown"):
+        thing(Builder(), (kind, 1, 1))
+
+
+def test_truncated_parts_are_damage() -> None:
+    good = Builder("<", {1: (4, 0)})
+    good.add("int", 1, 4, good.pack("I", 32))
+    whole = good.bytes()
+    for cut in range(len(whole)):
+        with pytest.raises(BadBtf):
+            Btf(whole[:cut])
 
 
 def test_a_module_adds_to_its_kernel(data: bytes) -> None:
