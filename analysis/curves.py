@@ -53,12 +53,18 @@ class Curve:
         """The name in the legend."""
         marks = [mark for mark in (self.run, self.side) if mark]
         marks += ["simulated"] if self.simulated else []
+        marks += [f"{len(self.hosts)} machines"] if len(self.hosts) > 1 else []
         return f"{self.filesystem} ({', '.join(marks)})" if marks else self.filesystem
 
     @cached_property
     def simulated(self) -> bool:
         """Whether the simulator made its points."""
         return any(p.simulated for p in self.points)
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        """The machines that measured its points, if they are known one by one."""
+        return frozenset().union(*(p.hosts for p in self.points))
 
     @property
     def base(self) -> Point | None:

@@ -4,17 +4,19 @@
 import math
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from fscale.analysis import windows
+from fscale.farm import results as farm_results
 from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
 from fscale.model.results import Cell, Control, Run
-from fscale.model.store import RUN_FILE
+from fscale.model.store import RUN_FILE, Store
 
 # Beyond these bounds a quotient or a logarithm may not be a finite number.
 LEAST, MOST = 1e-15, 1e18
@@ -42,6 +44,8 @@ class Results:
     unreadable: tuple[Unreadable, ...]
     controls: tuple[Cell, ...] = ()
     """the control cells, which are not among `cells`"""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """the machine of each successful cell by the cell's id, if several measured the run (`--on`)"""
 
     @property
     def scored(self) -> list[Cell]:
@@ -160,11 +164,45 @@ def load(run_dir: Path) -> Results:
             f"no cell in {run_dir / 'cells'} can be read ({why}); "
             "run the suite again with the same --output to measure them"
         )
+    hosts = _hosts(run_dir, run, cells)
+    if hosts:
+        _name_measuring_hosts(run, set(hosts.values()))
     cells, mixed = _one_control(cells)
     controls = tuple(cell for cell in cells if cell.key.control)
     others = tuple(cell for cell in cells if not cell.key.control)
     run.warnings += [*mixed, *windows.warnings(run, others)]
-    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls)
+    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls, hosts)
+
+
+def _hosts(run_dir: Path, run: Run, cells: Iterable[Cell]) -> dict[str, str]:
+    """The machine of each successful cell, if other machines than the run's measured some.
+
+    Simulated cells depend on no machine: the guest's clock is simulated.
+
+    Raises:
+        FscaleError: a record of a task is not valid.
+    """
+    if run.machine.simulated:
+        return {}
+    try:
+        known = farm_results.hosts(Store(run_dir))
+    except (OSError, ValidationError) as error:
+        raise FscaleError(
+            f"{run_dir}/{farm_results.FOLDER} says which machine measured a cell, and cannot be read: "
+            f"{str(error).splitlines()[0]}"
+        ) from None
+    return known and {c.id: known.get(c.id, run.machine.host) for c in cells if c.status == "ok"}
+
+
+def _name_measuring_hosts(run: Run, hosts: set[str]) -> None:
+    """Let a run name the machines that measured it, and not the one that planned it."""
+    machine, name = run.machine, ", ".join(sorted(hosts))
+    if name == machine.host:
+        return
+    if machine.guest:
+        machine.guest["host"] = name
+    else:
+        machine.hostname, machine.boots = name, None
 
 
 def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:

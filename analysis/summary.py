@@ -3,7 +3,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,6 +47,8 @@ class Point:
     """the run's label in a report of several"""
     metric: str = THROUGHPUT
     """what `values`, `median` and `spread` are of; each cell has it"""
+    hosts: frozenset[str] = frozenset()
+    """the machines that measured its cells; empty: the run's only one"""
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -153,12 +155,17 @@ def _fractions(times: list[CpuTimes]) -> dict[str, float]:
 
 
 def summarise(
-    scored: Iterable[Cell], run: str | None = None, metric: str = THROUGHPUT
+    scored: Iterable[Cell],
+    run: str | None = None,
+    metric: str = THROUGHPUT,
+    hosts: Mapping[str, str] | None = None,
 ) -> list[Point]:
     """Group scored cells of one run into points, ordered by their names and core counts.
 
-    `run` is its label if there are several. Cells without the metric are left out.
+    `run` is its label if there are several, `hosts` are its `Results.hosts`. Cells without the
+    metric are left out.
     """
+    known = hosts or {}
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in scored:
         if VALUES[metric](cell) is not None:
@@ -166,7 +173,8 @@ def summarise(
     points = []
     for cells in groups.values():
         cells.sort(key=lambda c: c.key.repetition)
-        points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run, metric))
+        machines = frozenset(known[c.id] for c in cells if c.id in known)
+        points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run, metric, machines))
     return sorted(
         points,
         key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),

@@ -7,7 +7,6 @@ ignored.
 
 import hashlib
 import json
-import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +14,15 @@ from typing import Any
 
 from fscale.model import crew
 from fscale.model.errors import FscaleError
-from fscale.model.facts import Difference, collect_facts, compare_values, find_rule
+from fscale.model.facts import (
+    Difference,
+    collect_facts,
+    compare_values,
+    find_rule,
+    nearly_equal,
+)
 from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
-
-TOLERANCE = 0.05
-"""The memory size differs a little between kernels, and so do sizes that are a share of it."""
 
 _USUAL = {f"suite.{key}": value for key, value in crew.DEFAULTS.items()}
 Points = set[tuple[str, str, str]]
@@ -134,8 +136,6 @@ def _fact_differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[
         (key for key, then in rules.items() if then != "ignore"),
         key=lambda key: (rules[key] != "refuse", key.startswith(of_the_machine), key),
     ):
-        if key == "machine.memory_bytes" and nearly_equal(ours[key], theirs[key]):
-            continue
         if one := compare_values(key, ours[key], theirs[key]):
             yield one
 
@@ -181,11 +181,3 @@ def _geometry_differences(
             if not nearly_equal(ours[name], theirs[name]):
                 differences.setdefault(key, Difference(key, ours[name], theirs[name]))
     yield from differences.values()
-
-
-def nearly_equal(one: Any, other: Any) -> bool:
-    """Whether two facts are equal; numbers within TOLERANCE count as equal."""
-    try:
-        return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
-    except (TypeError, ValueError):
-        return bool(one == other)

@@ -75,10 +75,12 @@ def between_boots(sides: Sides) -> bool | None:
     """
     if sides.interleaved:
         return False
-    base, new = (results.run.machine.boots for results in (sides.base_results, sides.new_results))
-    if not base or not new:
+    base, new = (results.run.machine for results in (sides.base_results, sides.new_results))
+    if base.host != new.host:
+        return True
+    if not base.boots or not new.boots:
         return None
-    return len({*base, *new}) > 1
+    return len({*base.boots, *new.boots}) > 1
 
 
 def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:

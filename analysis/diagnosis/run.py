@@ -106,7 +106,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             seen = ones[0].simulation is not None
             triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
-        summarise(cell for cell in results.scored if not is_whatif(cell)),
+        summarise((cell for cell in results.scored if not is_whatif(cell)), hosts=results.hosts),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),

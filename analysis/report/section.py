@@ -81,7 +81,10 @@ class Report:
             point
             for member in self.members
             for point in summarise(
-                (cell for cell in member.scored if not is_whatif(cell)), member.label, self.metric
+                (cell for cell in member.scored if not is_whatif(cell)),
+                member.label,
+                self.metric,
+                member.results.hosts,
             )
         ]
 

@@ -8,6 +8,7 @@ compared. docs/reference/comparison-outputs.md explains it.
 import functools
 import hashlib
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from fscale.model.results import Machine, Run
 from fscale.model.store import BENCH
 
 Then = Literal["refuse", "note", "ignore"]
+TOLERANCE = 0.05
+"""The memory size differs a little between kernels, and so do sizes that are a share of it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ TABLE = (
     Rule(r"machine\.(debug|model\..*)", "refuse", "refuse"),
     Rule(r"machine\.(kernel|build|cpu_order|guest)", "refuse", "ignore"),
     Rule(
-        r"machine\.(cpu_model|virtualization|mitigations|cpus|memory_bytes|taint)",
+        r"machine\.(cpu_model|virtualization|mitigations|cpus|cores|max_mhz|memory_bytes|taint)",
         "ignore",
         "note",
     ),
@@ -122,10 +125,23 @@ class Difference:
 
 
 def compare_values(key: str, base: Any, new: Any) -> Difference | None:
-    """Compare two values of a fact; None if they are equal, mount options in any order."""
+    """Compare two values of a fact; None if they are equal.
+
+    Mount options may be in any order, and sizes of memory may differ a little.
+    """
+    if key == "machine.memory_bytes" and nearly_equal(base, new):
+        return None
     if key.endswith("mount_options") and isinstance(base, list) and isinstance(new, list):
         base, new = [o for o in base if o not in new], [o for o in new if o not in base]
     return Difference(key, base, new) if base != new else None
+
+
+def nearly_equal(one: Any, other: Any) -> bool:
+    """Whether two facts are equal; numbers within TOLERANCE count as equal."""
+    try:
+        return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
+    except (TypeError, ValueError):
+        return bool(one == other)
 
 
 def format_value(value: Any) -> str:
@@ -172,10 +188,11 @@ def _machine(machine: Machine) -> dict[str, Any]:
     found = {
         name: getattr(machine, name)
         for name in (
-            *("hostname", "cpu_model", "virtualization", "governor", "mitigations"),
-            *("kernel", "cpu_order"),
+            *("cpu_model", "virtualization", "governor", "mitigations"),
+            *("kernel", "cpu_order", "cores", "max_mhz"),
         )
     }
+    found["hostname"] = machine.host
     found["cpus"] = len(machine.cpu_order)
     if machine.memory_bytes:
         found["memory_bytes"] = machine.memory_bytes
@@ -219,7 +236,13 @@ def list_changes(old: Run, new: Run) -> list[str]:
     return found
 
 
-_ONE_MACHINE = ("machine.cpu_model", "machine.cpus", "machine.virtualization")
+_ONE_MACHINE = tuple(
+    f"machine.{name}"
+    for name in (
+        *("cpu_model", "cpus", "cores", "max_mhz", "memory_bytes", "mitigations"),
+        "virtualization",
+    )
+)
 """facts that differ only between machines, so that a call that resumes a run need not look"""
 
 
@@ -231,7 +254,7 @@ def list_other_machine(planned: Run, here: Run) -> list[str]:
     named = here.machine.model_copy(update={"hostname": planned.machine.hostname})
     ours, theirs = collect_facts(planned), collect_facts(here)
     different = [
-        one for key in _ONE_MACHINE if (one := compare_values(key, ours[key], theirs[key]))
+        one for key in _ONE_MACHINE if (one := compare_values(key, ours.get(key), theirs.get(key)))
     ]
     return list_changes(planned, here.model_copy(update={"machine": named})) + [
         f"{one.key}: {format_value(one.base)} -> {format_value(one.new)}" for one in different

@@ -400,11 +400,25 @@ class Machine(Strict):
         return self.tuning is not None and bool(self.tuning.lsm_state)
 
     @property
+    def host(self) -> str:
+        """The name of the machine itself, also if the cells were measured in a guest of it."""
+        return str(self.guest.get("host", self.hostname)) if self.guest else self.hostname
+
+    @property
     def identity(self) -> str:
         """The identity of the machine; a history contains figures of one identity only."""
-        host = self.guest.get("host", self.hostname) if self.guest else self.hostname
         cpus = f"{len(self.cpu_order)} x {self.cpu_model}"
-        return f"{host} ({cpus}, {self.kind})" if self.guest else f"{host} ({cpus})"
+        return f"{self.host} ({cpus}, {self.kind})" if self.guest else f"{self.host} ({cpus})"
+
+    @property
+    def cores(self) -> int:
+        """Physical cores with an online CPU; fewer than CPUs if SMT is on."""
+        return len({(cpu.socket, cpu.core) for cpu in self.topology})
+
+    @property
+    def max_mhz(self) -> float | None:
+        """The highest frequency of its fastest CPU; None if no CPU has one."""
+        return max((cpu.max_mhz for cpu in self.topology if cpu.max_mhz), default=None)
 
 
 def all_boots(machines: Iterable[Machine]) -> list[str] | None:

@@ -254,11 +254,16 @@ def machine_layout(machine: Machine) -> Layout:
 
 
 def core_counts(
-    asked: Sequence[CoreCount] | Preset, there: Layout, *, leave_out: bool = False
+    asked: Sequence[CoreCount] | Preset,
+    there: Layout,
+    *,
+    leave_out: bool = False,
+    why_fewer: str = "",
 ) -> list[int]:
     """Return the core counts of a suite on a machine, in rising order, each once.
 
-    With `leave_out`, counts beyond the usable CPUs are left out (see `beyond`).
+    With `leave_out`, counts beyond the usable CPUs are left out (see `beyond`). `why_fewer` says
+    why the machine has CPUs that are not usable.
 
     Raises:
         FscaleError: a count exceeds the usable CPUs; with `leave_out`, all do.
@@ -274,8 +279,9 @@ def core_counts(
     lacking = beyond(asked, there)
     if lacking and not (leave_out and found):
         raise FscaleError(
-            f"{ranges(lacking)} cores are asked for, but this run may use {there.threads}; give "
-            f"shares such as 50%, or core counts up to {there.threads}"
+            f"{ranges(lacking)} cores are asked for, but this run may use {there.threads}"
+            f"{why_fewer and f', because {why_fewer}'}; give shares such as 50%, or core counts up "
+            f"to {there.threads}"
         )
     return found
 

@@ -128,7 +128,12 @@ def prepare(request: Request) -> Prepared:
     confinement.look_for_hidden_quota(machine)
     layout = machine_layout(machine)
     # A suite's file serves unlike machines; who types a core count wants it measured.
-    counts = core_counts(suite.cores, layout, leave_out="cores" not in request.overrides)
+    counts = core_counts(
+        suite.cores,
+        layout,
+        leave_out="cores" not in request.overrides,
+        why_fewer=host.why_denied(machine),
+    )
     guard.check_output(request.output)
     used = {} if all(fs and fs.nodev for fs in filesystems.values()) else media
     store = Store(request.output)

@@ -76,7 +76,9 @@ class Session:
             yield
         finally:
             self.media.close()
-            if failures := self.journal.undo_all():
+            failures = self.journal.undo_all()
+            self.cpus.warnings += self.journal.warnings
+            if failures:
                 raise Stopped(
                     f"could not restore the machine's state: {'; '.join(failures)}. Remove the "
                     f"cause, then run `fscale restore`"

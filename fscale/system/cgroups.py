@@ -86,6 +86,14 @@ def chain(controller: str, root: Path = Path("/")) -> Chain | None:
     return None
 
 
+def mount_point(controller: str) -> Path | None:
+    """Return where the v1 hierarchy of a controller is mounted; None if it is not."""
+    for kind, options, mount in _mounts(Path("/")):
+        if kind == "cgroup" and controller in options:
+            return mount.directory
+    return None
+
+
 def cpu_quota(groups: Chain | None) -> Limit | None:
     """Return the smallest CPU quota, in CPUs; None without a quota."""
     return _smallest(groups, _quota)

@@ -115,6 +115,10 @@ class Executor:
         """Write a kernel file such as `/sys/devices/system/cpu/cpu1/online`."""
         path.write_text(text)
 
+    def bind(self, tid: int, cpus: list[int]) -> None:
+        """Bind a thread to CPUs."""
+        os.sched_setaffinity(tid, cpus)
+
     def mkdir(self, path: Path) -> None:
         """Make a directory and its parents."""
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -152,6 +156,10 @@ class DryExecutor(Executor):
     def write(self, path: Path, text: str) -> None:
         """Print the write as a shell command."""
         self.show(f"echo {shlex.quote(text)} > {shlex.quote(str(path))}")
+
+    def bind(self, tid: int, cpus: list[int]) -> None:
+        """Print the equivalent command."""
+        self.show(f"taskset -cp {','.join(map(str, cpus))} {tid}")
 
     def mkdir(self, path: Path) -> None:
         """Print the equivalent command."""

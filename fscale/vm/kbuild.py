@@ -275,9 +275,17 @@ def inside_of(tree: Path) -> tuple[str, ...]:
     Where that is not allowed (in a container) older kernels can be built for.
     """
     mounted = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-    with_proc = (*mounted, f"--root={tree}")
-    tried = subprocess.run([*with_proc, "true"], capture_output=True, check=False)
-    return with_proc if tried.returncode == 0 else ("chroot", str(tree))
+    ways = ["private"]
+    # In a chroot "/" need not be a mount point, and then its propagation cannot be changed. On a
+    # shared mount /proc would appear outside, too.
+    if " shared:" not in Path("/proc/self/mountinfo").read_text():
+        ways.append("unchanged")
+    for propagation in ways:
+        with_proc = (*mounted, "--propagation", propagation, f"--root={tree}")
+        tried = subprocess.run([*with_proc, "true"], capture_output=True, check=False)
+        if tried.returncode == 0:
+            return with_proc
+    return ("chroot", str(tree))
 
 
 def rootfs_builder(suite: str, headers: str, steps: Steps) -> Path:

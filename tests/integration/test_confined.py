@@ -21,6 +21,7 @@ from fscale.runner.cell.accounting import cpu_times
 from fscale.runner.machine.confinement import MAX_THROTTLED
 from fscale.system import cgroups
 from tests.support import ordinary_user
+from tests.support.namespaces import unshare
 from tests.support.runner import command, environment
 
 pytestmark = [
@@ -151,7 +152,7 @@ def hogs() -> Iterator[None]:
 def test_a_neighbour_outside_of_the_pid_namespace_is_noticed(tmp_path: Path) -> None:
     argv = command(*QUICK, "--dir", tmp_path, "--cores", 1, "--output", tmp_path / "out")
     with hogs():
-        done = start(["unshare", "--pid", "--fork", "--mount-proc", *argv])
+        done = start([*unshare("--pid", "--fork", "--mount-proc"), *argv])
     assert done.returncode == Exit.GOOD, done.stderr
     run, (cell,) = results(tmp_path / "out")
     assert "CPUs" in (cell.disturbed or "")
@@ -197,6 +198,7 @@ def busy_cpus() -> float:
 
 
 SEES_NO_QUOTA = (
+    "mount --make-rprivate /sys; "
     "if umount /sys/fs/cgroup/cpu 2>/dev/null; then mount -t cgroup -o cpu none /sys/fs/cgroup/cpu;"
     'else umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; fi; exec "$@"'
 )
@@ -207,7 +209,7 @@ def test_a_quota_above_a_cgroup_namespace_is_found(tmp_path: Path) -> None:
     if busy_cpus() > 0.3:
         pytest.skip("others use what the quota leaves idle: nothing tells it from their load")
     argv = command(*QUICK, "--fs", "tmpfs", "--cores", 1, "--output", tmp_path / "out")
-    container = ["unshare", "--cgroup", "--mount", "/bin/sh", "-ec", SEES_NO_QUOTA, "-", *argv]
+    container = [*unshare("--cgroup"), "/bin/sh", "-ec", SEES_NO_QUOTA, "-", *argv]
     with groups({"cpu.max": "20000 100000"}) as made:
         below = made[0] / "below"
         below.mkdir()
@@ -233,7 +235,7 @@ def test_an_ordinary_user_in_a_container(tmp_path: Path) -> None:
     shutil.chown(tree, ordinary_user.NOBODY)
     fscale = [sys.executable, "-m", "fscale", *map(str, QUICK), "--media", "dir"]
     as_nobody = [sys.executable, "-m", "tests.support.ordinary_user", str(tree), str(tree), *fscale]
-    container = ["unshare", "--pid", "--fork", "--mount-proc", "--cgroup", "--uts", "--mount"]
+    container = unshare("--pid", "--fork", "--mount-proc", "--cgroup", "--uts")
     argv = [*container, "/bin/sh", "-ec", READ_ONLY, "-", *as_nobody]
     argv += ["--cores", "1,2", "--output", str(tree / "out")]
     env = environment() | {"HOME": str(tree)}

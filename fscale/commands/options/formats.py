@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from fscale.commands.options.writable import TERMINAL, file_to_write, refuse_sam
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
+
+if TYPE_CHECKING:
+    from fscale.analysis.formats.kcidb import Submission
 
 
 class Format(StrEnum):
@@ -65,20 +68,25 @@ class CellOutputs:
         return {form: path for form, path in told.items() if path is not None}
 
 
-def write(run: Path, outputs: Mapping[Format, Path]) -> None:
+def write(
+    run: Path, outputs: Mapping[Format, Path], submission: "Submission | None" = None
+) -> None:
     """Write the run of a results directory in each format; `-` is standard output.
+
+    `submission` is what KCIDB says about the submitter and its builds.
 
     Raises:
         FscaleError: there is no run, or a file cannot be written.
     """
     if not outputs:
         return
-    from fscale.analysis.formats.run import FORMATS  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.formats import kcidb  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.formats.run import FORMATS  # noqa: PLC0415
     from fscale.analysis.reader import load  # noqa: PLC0415
 
     results = load(run)
     for form, output in outputs.items():
-        text = FORMATS[form](results)
+        text = kcidb.render(results, submission) if form == "kcidb" else FORMATS[form](results)
         if output == TERMINAL:
             sys.stdout.write(text)
             continue

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -80,6 +80,11 @@ class Change(Strict):
             NotUndone: this failed.
         """
         raise NotImplementedError
+
+    @property
+    def unrestored(self) -> list[str]:
+        """What `undo` gave up without a failure, one sentence each."""
+        return []
 
 
 class CpuOffline(Change):
@@ -437,18 +442,3 @@ class KernelFile(Change):
             ) from None
         if not same_value(there := sysfs.text(self.path) or "", self.before):
             raise NotUndone(f"{self.path} still contains {there}, and not {self.before} as before")
-
-
-AnyChange = Annotated[
-    CpuOffline
-    | Mount
-    | LoopDevice
-    | Partitions
-    | TempDir
-    | Cgroup
-    | RunProcesses
-    | Module
-    | NullBlock
-    | KernelFile,
-    Field(discriminator="kind"),
-]

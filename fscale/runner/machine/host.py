@@ -14,7 +14,7 @@ from fscale.model.perfstat import cpu_list
 from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
 from fscale.model.words import ranges
-from fscale.runner.machine import confinement, kernel, tuning
+from fscale.runner.machine import affinity, confinement, kernel, tuning
 from fscale.runner.machine.changes import CpuOffline, NotUndone, insist
 from fscale.runner.machine.journal import Journal
 from fscale.system import cgroups, powers
@@ -131,14 +131,31 @@ def denied(machine: Machine) -> list[int]:
     return sorted({cpu.cpu for cpu in machine.topology} - ours)
 
 
+def why_denied(machine: Machine) -> str:
+    """Say what excludes the CPUs of `denied`, and how to use isolated ones; empty without any."""
+    others = denied(machine)
+    isolated = {*cpu_list((machine.tuning and machine.tuning.isolated_cpus) or "")}
+    why = []
+    if kept := sorted(isolated.intersection(others)):
+        usable = ranges(sorted({*machine.cpu_order, *machine.kept_free, *kept}))
+        why.append(
+            f"the kernel isolates CPUs {ranges(kept)} (isolcpus=), which only processes that ask "
+            f"for them may use: taskset -c {usable} fscale ..."
+        )
+    if rest := sorted({*others} - isolated):
+        why.append(
+            f"the affinity (taskset) or the cpuset of this process excludes CPUs {ranges(rest)}"
+        )
+    return ", and ".join(why)
+
+
 def warnings(machine: Machine) -> list[str]:
     """Return warnings about what makes figures of this machine unreliable."""
     found = []
     if others := denied(machine):
         found.append(
-            f"CPUs {ranges(others)} are not used, because the affinity (taskset) or the cpuset of "
-            f"this process excludes them; so all CPUs stay online, and what runs on those shares "
-            f"caches and kernel locks with the cells"
+            f"CPUs {ranges(others)} are not used, because {why_denied(machine)}; so all CPUs stay "
+            f"online, and what runs on those shares caches and kernel locks with the cells"
         )
     found += confinement.warnings(machine)
     if apart := _apart(machine):
@@ -261,6 +278,8 @@ class Cpus:
         self._journal = journal
         self._measured_by = measured_by
         self._off: dict[int, int] = {}
+        self._bound: list[affinity.Affinity] = []
+        """what lost its last online CPU in this run, the first first"""
         self._found = _online()
         self._wanted = dict(self._found)
         self._patience = PATIENCE
@@ -306,11 +325,12 @@ class Cpus:
         if self.control == "hotplug":
             for cpu in wanted:
                 self._bring_back(cpu)
-            for cpu in self.order[count:]:
-                # On most machines CPU 0 has no such file and stays online.
-                if (CPUS / f"cpu{cpu}" / "online").exists():
-                    self._take_off(cpu)
-                    self._wanted[cpu] = False
+            # On most machines CPU 0 has no such file and stays online.
+            going = [cpu for cpu in self.order[count:] if (CPUS / f"cpu{cpu}" / "online").exists()]
+            self._keep_affinity(going)
+            for cpu in going:
+                self._take_off(cpu)
+                self._wanted[cpu] = False
         if changed := self.changed():
             raise FscaleError(f"{changed}; end the program that did it, then measure again")
         return wanted
@@ -332,6 +352,19 @@ class Cpus:
             if cpus
         ]
         return f"{' and '.join(said)}, which this run did not cause" if said else None
+
+    def _keep_affinity(self, going: list[int]) -> None:
+        """Restore what is bound to CPUs that are back, and record what loses its last one now."""
+        do = self._journal.do
+        if do.dry:
+            return
+        online = {cpu for cpu, state in _online().items() if state} | {0}
+        for kept in reversed(self._bound):
+            kept.within(online).undo(do)
+        bound = affinity.find(online, online.difference(going)).without(self._bound)
+        if bound:
+            self._journal.apply(bound)
+            self._bound.append(bound)
 
     def _take_off(self, cpu: int) -> None:
         setting = CpuOffline(cpu=cpu)

@@ -13,15 +13,44 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from fscale.model.errors import FscaleError
-from fscale.runner.machine.changes import AnyChange, Cgroup, Change, RunProcesses
+from fscale.model.terminal import say
+from fscale.runner.machine.affinity import Affinity
+from fscale.runner.machine.changes import (
+    Cgroup,
+    Change,
+    CpuOffline,
+    KernelFile,
+    LoopDevice,
+    Module,
+    Mount,
+    NullBlock,
+    Partitions,
+    RunProcesses,
+    TempDir,
+)
 from fscale.system.executor import Executor
 
+AnyChange = Annotated[
+    Affinity
+    | CpuOffline
+    | Mount
+    | LoopDevice
+    | Partitions
+    | TempDir
+    | Cgroup
+    | RunProcesses
+    | Module
+    | NullBlock
+    | KernelFile,
+    Field(discriminator="kind"),
+]
 _CHANGES: TypeAdapter[AnyChange] = TypeAdapter(AnyChange)
+_MOST = 300  # characters in which a change is told by its fields
 
 
 def _nothing() -> contextlib.AbstractContextManager[object]:
@@ -79,6 +108,8 @@ class Journal:
         self._file: IO[str] | None = None
         self._open: dict[int, Change] = {}
         self.next = 1  # the number of the next change
+        self.warnings: list[str] = []
+        """what could not be restored, where that is no failure"""
 
     def apply(self, change: Change) -> int:
         """Record a change, make it, and return its number for `undo`."""
@@ -97,7 +128,9 @@ class Journal:
             NotUndone: this failed; the change stays in the journal.
         """
         with self._shield():
-            self._open[number].undo(self.do)
+            setting = self._open[number]
+            setting.undo(self.do)
+            self.warnings += setting.unrestored
             del self._open[number]
             if not self.do.dry:
                 self._write({"seq": number, "undone": True})
@@ -191,5 +224,12 @@ def recover(state: Path) -> tuple[list[str], list[str]]:
     """
     journal = Journal(state / "journal", Executor())
     left = journal.load()
-    what = [f"{s.__class__.__name__} {s.model_dump_json(exclude={'kind'})}" for s in reversed(left)]
-    return what, journal.undo_all()
+    what = [
+        f"{s.__class__.__name__} {text if len(text) <= _MOST else s.show()}"
+        for s in reversed(left)
+        for text in [s.model_dump_json(exclude={"kind"})]
+    ]
+    failures = journal.undo_all()
+    for text in journal.warnings:
+        say(f"warning: {text}", error=True)
+    return what, failures

@@ -21,6 +21,7 @@ from fscale.runner.cell.measure import seed_of
 from fscale.runner.latency import counts
 from fscale.system import namespaces, processes
 from tests.support import synthetic
+from tests.support.namespaces import unshare
 from tests.support.runner import fake_bench
 
 
@@ -288,7 +289,10 @@ def test_which_namespaces_are_the_initial_ones(tmp_path: Path) -> None:
     assert not namespaces.all_processes_visible(inside)
 
 
-HIDDEN = 'mount -t proc -o hidepid=2,gid=65533 proc /proc; exec setpriv --bounding-set=-all "$@"'
+HIDDEN = (
+    "mount --make-private /proc; mount -t proc -o hidepid=2,gid=65533 proc /proc;"
+    'exec setpriv --bounding-set=-all "$@"'
+)
 
 
 @pytest.mark.root
@@ -296,8 +300,8 @@ HIDDEN = 'mount -t proc -o hidepid=2,gid=65533 proc /proc; exec setpriv --boundi
     ("inside", "initial", "visible"),
     [
         ((), True, True),
-        (("unshare", "--pid", "--fork", "--mount-proc"), False, False),
-        (("unshare", "--mount", "sh", "-ec", HIDDEN, "-"), True, False),
+        (unshare("--pid", "--fork", "--mount-proc"), False, False),
+        ((*unshare(), "sh", "-ec", HIDDEN, "-"), True, False),
     ],
 )
 def test_a_pid_namespace_and_hidepid_are_noticed(

@@ -14,7 +14,7 @@ from fscale.farm.results import hosts
 from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.model.results import Cell, CellKey, Run
+from fscale.model.results import Cell, CellKey, Cpu, Run
 from fscale.model.store import RUN_FILE, Store
 from fscale.runner import tasks
 from fscale.runner.request import Request
@@ -23,6 +23,7 @@ from tests.support.farm import cell, content, keys, task
 from tests.support.synthetic import write_run
 
 KEYS = keys(3)
+TWO_CORES = [Cpu(cpu=n, core=n, socket=0, node=0, max_mhz=2000) for n in range(2)]
 
 
 def made_up(directory: Path, host: str = "n1", **changes: Any) -> Run:
@@ -140,7 +141,11 @@ def test_what_cancelled_tasks_had_measured_is_kept(tmp_path: Path) -> None:
     ("changes", "refused"),
     [
         ({}, None),
-        ({"memory_bytes": 1 << 33}, None),
+        ({"memory_bytes": int(15.5 * (1 << 30))}, None),
+        ({"memory_bytes": 1 << 33}, "machine.memory_bytes: 17179869184 -> 8589934592"),
+        ({"mitigations": {"spectre_v2": "Vulnerable"}}, "machine.mitigations"),
+        ({"topology": [Cpu(cpu=n, core=0, socket=0, node=0) for n in (0, 1)]}, "machine.cores"),
+        ({"topology": TWO_CORES}, "machine.max_mhz: null -> 2000"),
         ({"kernel_cmdline": "root=UUID=2 quiet"}, None),
         ({"kernel_cmdline": "root=UUID=1 quiet nosmt"}, "machine.kernel_cmdline"),
         ({"kernel": "5.4"}, "machine.kernel"),

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from fscale.analysis.compare.definition import (
-    digest,
-    meaning,
-    nearly_equal,
-    notes,
-    refuse_other_kind,
-)
+from fscale.analysis.compare.definition import digest, meaning, notes, refuse_other_kind
 from fscale.model.errors import FscaleError
-from fscale.model.facts import Difference, format_value
+from fscale.model.facts import Difference, format_value, nearly_equal
 from fscale.model.results import Cell, KernelBuild, Mounted, Run, Tuning
 from fscale.model.store import Store
 from tests.support import synthetic

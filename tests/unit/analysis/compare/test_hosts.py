@@ -13,6 +13,9 @@ from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.hosts import KEY, mixed_hosts
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.curves import arrange
+from fscale.analysis.reader import load
+from fscale.analysis.summary import summarise
 from fscale.farm.results import FOLDER
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference
@@ -24,12 +27,12 @@ def record(directory: Path, cell: str, host: str) -> None:
     (directory / FOLDER / f"{cell}.json").write_text(text)
 
 
-def run(directory: Path, *hosts: str | None, **changes: Any) -> Path:
+def run(directory: Path, *hosts: str | None, filesystem: str = "tmpfs", **changes: Any) -> Path:
     """A run of one point whose cells the given machines measured in turn; None: its own machine."""
-    cells = grid((1,), 8, workloads=["DRBL"], filesystems=["tmpfs"])
+    cells = grid((1,), 8, workloads=["DRBL"], filesystems=[filesystem])
     write_run(directory, cells, machine=machine(1, **changes))
     (directory / FOLDER).mkdir()
-    for one, host in zip(cells, cycle(hosts), strict=False):
+    for one, host in zip(cells, cycle(hosts or [None]), strict=False):
         if host is not None:
             record(directory, one.id, host)
     return directory
@@ -80,16 +83,56 @@ def test_points_that_each_have_one_machine_are_compared(tmp_path: Path) -> None:
     assert not mixed_hosts(open_sides(*directories))
 
 
+def test_two_machines_are_reported_whichever_planned_the_runs(tmp_path: Path) -> None:
+    planned = {"hostname": "n1", "boots": ["b1"]}
+    sides = open_sides(run(tmp_path / "a", "n1", **planned), run(tmp_path / "b", "n2", **planned))
+    compared = compare(sides, Settings())
+    assert "the sides differ in machine.hostname: n1 and n2" in compared.warnings
+    assert (compared.base.machine, compared.new.machine) == ("n1", "n2")
+    assert compared.between_boots
+    swapped = [run(tmp_path / f"{host}0", "n3", hostname=host) for host in ("n1", "n2")]
+    assert not any("hostname" in w for w in compare(open_sides(*swapped), Settings()).warnings)
+
+
+def test_guests_on_two_machines_are_reported(tmp_path: Path) -> None:
+    directories = [
+        run(tmp_path / host, guest={"accelerator": "kvm", "label": "KVM", "host": host})
+        for host in ("n1", "n2")
+    ]
+    compared = compare(open_sides(*directories), Settings())
+    assert "the sides differ in machine.hostname: n1 and n2" in compared.warnings
+
+
+def test_another_file_system_of_several_machines_is_refused(tmp_path: Path) -> None:
+    base = run(tmp_path / "a", "n1")
+    new = run(tmp_path / "b", "n1", "n2", filesystem="ext4")
+    assert mixed_hosts(open_sides(base, new)) == [Difference(KEY, ["n1"], ["n1", "n2"])]
+
+
+def test_a_curve_of_several_machines_is_marked(tmp_path: Path) -> None:
+    cells = grid((1, 2), 2, workloads=["DRBL", "MWCL"], filesystems=["tmpfs"])
+    write_run(tmp_path, cells)
+    (tmp_path / FOLDER).mkdir()
+    for one in cells:
+        record(tmp_path, one.id, f"n{one.key.cores}" if one.key.workload == "DRBL" else "n1")
+    results = load(tmp_path)
+    (page,) = arrange(summarise(results.scored, hosts=results.hosts), ["tmpfs"], {})
+    names = {panel.workload: panel.curves[0].name for panel in page.panels}
+    assert names == {"DRBL": "tmpfs (2 machines)", "MWCL": "tmpfs"}
+
+
 def test_simulated_cells_depend_on_no_machine(tmp_path: Path) -> None:
-    simulated = run(tmp_path / "a", "n1", "n2", guest={"accelerator": "simulated"})
-    assert not mixed_hosts(open_sides(simulated, run(tmp_path / "b", "n1", "n2")))
+    guest = {"accelerator": "simulated"}
+    assert not mixed_hosts(
+        open_sides(*(run(tmp_path / name, "n1", "n2", guest=guest) for name in "ab"))
+    )
 
 
 def test_a_record_of_a_stranger_is_an_error(tmp_path: Path) -> None:
     directories = [run(tmp_path / name, "n1") for name in "ab"]
     (directories[1] / FOLDER / "x.json").write_text('{"host": 1}')
     with pytest.raises(FscaleError) as caught:
-        mixed_hosts(open_sides(*directories))
+        open_sides(*directories)
     assert str(caught.value) == (
         f"{directories[1]}/hosts says which machine measured a cell, and cannot be read: "
         "4 validation errors for Record"

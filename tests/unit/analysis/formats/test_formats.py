@@ -185,6 +185,44 @@ def test_kcidb_is_of_its_schema(directory: Path, schema: Any) -> None:
     assert any("2 planned cells" in test["comment"] for test in tests)
 
 
+def test_kcidb_belongs_to_the_build_of_a_ci(directory: Path, tmp_path: Path) -> None:
+    def export(*options: str) -> Any:
+        done = fscale(tmp_path, "export", directory, "--format", "kcidb", *options)
+        assert done.code == 0, done.error
+        data = json.loads(done.output)
+        V5_0.validate_exactly(data)
+        return data
+
+    data = export("--origin", "myci", "--build-id", "myci:b42", "--platform", "rack-7")
+    assert not {"builds", "checkouts"} & data.keys()
+    for test in data["tests"]:
+        assert (test["origin"], test["build_id"]) == ("myci", "myci:b42")
+        assert test["id"].startswith("myci:")
+        assert test["environment"]["misc"]["platform"] == "rack-7"
+    data = export("--checkout-id", "other:c1")
+    assert "checkouts" not in data
+    (build,) = data["builds"]
+    assert build["checkout_id"] == "other:c1"
+    assert {test["build_id"] for test in data["tests"]} == {build["id"]}
+    assert data["tests"][0]["environment"]["misc"]["platform"] == "synthetic-test-host"
+
+
+@pytest.mark.parametrize(
+    ("form", "option", "value", "says"),
+    [
+        ("kcidb", "--origin", "My CI", "My CI is not an origin"),
+        ("kcidb", "--build-id", "b42", "b42 is not an id"),
+        ("kcidb", "--checkout-id", ":c1", ":c1 is not an id"),
+        ("csv", "--origin", "myci", "--origin"),
+    ],
+)
+def test_what_kcidb_does_not_take_is_refused(
+    directory: Path, tmp_path: Path, form: str, option: str, value: str, says: str
+) -> None:
+    done = fscale(tmp_path, "export", directory, "--format", form, option, value)
+    assert (done.code, says in done.error) == (2, True), done.error
+
+
 def samples(text: str) -> dict[str, list[Any]]:
     assert text.endswith("# EOF\n")
     return {family.name: family.samples for family in text_string_to_metric_families(text)}

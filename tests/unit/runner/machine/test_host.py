@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fscale.model.errors import FscaleError
+from fscale.model.topology import core_counts, machine_layout
 from fscale.runner.machine import host, kernel, tuning
 from fscale.runner.storage import blockqueue, geometry
 from tests.support import synthetic
@@ -262,6 +264,36 @@ def test_cpus_that_are_set_apart_are_warned_of(
     warnings = host.warnings(synthetic.machine(2).model_copy(update={"tuning": found}))
     told = [text for text in warnings if "isolcpus" in text]
     assert [text[: len(said or "")] for text in told] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("order", "isolated", "because"),
+    [
+        ([0, 1, 2, 3], "1", ""),
+        (
+            [0], "1-2",
+            "the kernel isolates CPUs 1-2 (isolcpus=), which only processes that ask for them may "
+            "use: taskset -c 0-2 fscale ..., and the affinity (taskset) or the cpuset of this "
+            "process excludes CPUs 3",
+        ),
+        ([0, 1], "", "the affinity (taskset) or the cpuset of this process excludes CPUs 2-3"),
+        ([0, 1], None, "the affinity (taskset) or the cpuset of this process excludes CPUs 2-3"),
+    ],
+)  # fmt: skip
+def test_isolcpus_is_the_reason_where_it_keeps_cpus_from_a_run(
+    tmp_path: Path, order: list[int], isolated: str | None, because: str
+) -> None:
+    found = tuning.read(tmp_path).model_copy(update={"isolated_cpus": isolated})
+    machine = synthetic.machine(4, cpu_order=order, tuning=found)
+    assert host.why_denied(machine) == because
+    warnings = " ".join(host.warnings(machine))
+    assert (f"are not used, because {because}; so all CPUs stay online" in warnings) is bool(
+        because
+    )
+    if because:
+        with pytest.raises(FscaleError) as caught:
+            core_counts([4], machine_layout(machine), why_fewer=because)
+        assert f"this run may use {len(order)}, because {because}; give" in str(caught.value)
 
 
 def test_settings_of_two_runs_differ_by_their_names(tmp_path: Path) -> None:
