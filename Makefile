@@ -2,6 +2,13 @@
 # `make run` measures this machine's file systems, `make simulate` simulates 80 cores, `make test` runs
 # every test. All set up what they need.
 
+# Make splits names at blanks, and a virtual environment cannot lie below a colon.
+ifneq ($(words $(CURDIR))$(findstring :,$(CURDIR)),1)
+$(error $(CURDIR) contains a blank or a colon, which make and Python cannot handle; move the clone to another path)
+endif
+
+# Environment modules of a cluster set these for another Python.
+unexport PYTHONHOME PYTHONPATH
 VENV := .venv
 # One name for all lines of a recipe, however long it takes to read them.
 NOW := $(shell date +%Y%m%d-%H%M%S)

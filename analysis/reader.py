@@ -188,8 +188,8 @@ def _hosts(run_dir: Path, run: Run, cells: Iterable[Cell]) -> dict[str, str]:
         known = farm_results.hosts(Store(run_dir))
     except (OSError, ValidationError) as error:
         raise FscaleError(
-            f"{run_dir}/{farm_results.FOLDER} says which machine measured a cell, and cannot be read: "
-            f"{str(error).splitlines()[0]}"
+            f"{run_dir}/{farm_results.FOLDER} says which machine measured a cell, and cannot be "
+            f"read: {str(error).splitlines()[0]}"
         ) from None
     return known and {c.id: known.get(c.id, run.machine.host) for c in cells if c.status == "ok"}
 

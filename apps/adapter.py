@@ -2,7 +2,6 @@
 """The applications as loads of the runner: each cell runs `python -m fscale.apps` once."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,12 +12,13 @@ from fscale.apps.registry import applications
 from fscale.model.bench import CpuTimes
 from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import Command, Status
+from fscale.system.environment import interpreter
 
 # Limits of the delay in noticing the edges of the window, in seconds and as a share of the window.
 LATE_SECONDS = 0.02
 LATE_SHARE = 0.05
 # Without -P a module in the directory where the user stands would be taken for one of ours.
-LAUNCHER = (sys.executable, "-P", "-m", "fscale.apps")
+LAUNCHER = (*interpreter(), "-P", "-m", "fscale.apps")
 
 
 class AppOutput(BaseModel):

@@ -18,6 +18,7 @@ from typing import IO, Protocol
 from fscale.apps.base import AppError, Site
 from fscale.model import paths
 from fscale.model.results import Command
+from fscale.system.environment import PLAIN_UMASK, of_children
 from fscale.system.executor import TAG, which
 from fscale.system.processes import describe_stuck, in_cgroup, in_groups, kill
 
@@ -97,6 +98,7 @@ def command_output(*argv: str) -> str:
         text=True,
         check=False,
         timeout=30,
+        env=of_children(),
     )
     return (done.stdout.strip() or done.stderr.strip()) or "unknown"
 
@@ -153,6 +155,7 @@ class Processes:
                 cwd=cwd or self._site.scratch,
                 env={**environment, **(env or {})},
                 start_new_session=True,
+                umask=PLAIN_UMASK,
                 user=user.uid if user else None,
                 group=user.gid if user else None,
                 extra_groups=[] if user and user.uid is not None else None,

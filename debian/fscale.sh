@@ -1,4 +1,4 @@
-#!/usr/lib/fscale/bin/python3 -P
+#!/usr/lib/fscale/bin/python3 -I
 # SPDX-License-Identifier: GPL-2.0-only
 from fscale.cli import main
 

@@ -19,6 +19,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import is_text
 from fscale.model.terminal import say
 from fscale.system import streams
+from fscale.system.environment import undo_inherited
 
 # The commands in the order in which a user needs them, by the headings of `fscale --help`.
 _PANELS = {
@@ -126,6 +127,7 @@ def main() -> None:
     guests and children are stopped, and what it finished is kept.
     """
     streams.take_over()
+    undo_inherited()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)

@@ -115,7 +115,7 @@ class Fio:
     ) -> AppResult:
         """Write the files (untimed), then run the jobs."""
         decided = {
-            "directory": str(site.dirs[0]),
+            "directory": ".",  # where it starts: in a path, fio takes : and $ for syntax
             "time_based": "1",
             "runtime": f"{max(1, round(timing.duration))}s",
             "randseed": str(site.seed),

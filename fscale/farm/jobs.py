@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Jobs of Slurm by its commands: submitted, listed and cancelled. Tried with Slurm 22.05."""
 
+import os
 import re
 import time
 from collections.abc import Collection, Sequence
@@ -152,5 +153,12 @@ def cancel(arrays: Sequence[str]) -> dict[str, State]:
         time.sleep(1)
 
 
+class _Commands(Executor):
+    """Runs Slurm's commands, which read the user's environment and pass it on to the jobs."""
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **super().environment()}
+
+
 def _run(*argv: str) -> str:
-    return Executor().run(list(argv), timeout=PATIENCE)
+    return _Commands().run(list(argv), timeout=PATIENCE)

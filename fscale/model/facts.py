@@ -81,7 +81,7 @@ TABLE = (
 )
 
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
-_ABSENT_IS_NONE = ("suite.", "filesystems.", "media.")
+_ABSENT_IS_NONE = ("suite.", "filesystems.", "media.", "machine.inherited.")
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (
     *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "module ", "kernel build "),
@@ -206,6 +206,7 @@ def _machine(machine: Machine) -> dict[str, Any]:
         found |= machine.confinement.limits
     if machine.tuning:
         found |= machine.tuning.flat
+    found |= {f"inherited.{name}": value for name, value in machine.inherited.items()}
     guest = dict(machine.guest or {})
     # Figures depend on the model of the simulated machine.
     found |= {f"model.{name}": value for name, value in guest.pop("model", {}).items()}

@@ -363,6 +363,11 @@ class Machine(Strict):
     governor: str | None
     tuning: Tuning | None = None
     confinement: Confinement | None = Field(default=None, description="null if not recorded")
+    inherited: dict[str, str] = Field(
+        default={},
+        description="what the run got from its caller and loads inherit, unless it is plain: "
+        "nice, scheduling, memory policy, limits of resources",
+    )
     mitigations: dict[str, str]
     virtualization: str | None
     boots: list[str] | None = Field(

@@ -13,6 +13,7 @@ from fscale.model.bench import BenchOutput, Descriptor
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.load import LoadSettings, Outcome, Target
 from fscale.model.results import Status
+from fscale.system.environment import of_children
 from fscale.system.programs import made
 
 _DESCRIPTORS = TypeAdapter(list[Descriptor])
@@ -131,7 +132,12 @@ def find(binary: Path) -> list[Microbench]:
         raise FscaleError(f"{binary} does not exist")
     try:
         done = subprocess.run(
-            [str(binary), "--list"], capture_output=True, text=True, timeout=30, check=True
+            [str(binary), "--list"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            env=of_children(),
         )
         descriptors = _DESCRIPTORS.validate_json(done.stdout)
     except (OSError, subprocess.SubprocessError, ValidationError) as error:

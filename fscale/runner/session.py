@@ -47,6 +47,7 @@ class Session:
         self.store = store
         self.state = state
         self.do = do
+        self.signals = signals
         self.tag = do.tag or "dry"
         self.journal = Journal(state / "journal", do, signals.deferred)
         self.cpus = host.Cpus(setup.machine, self.journal, setup.control)
@@ -192,6 +193,7 @@ class Session:
                 output=profile,
             )
             settings = self.setup.settings
+            stops = self.signals.stops
             outcome, cell.disturbed = measure(
                 self.setup.loads[key.workload],
                 target,
@@ -202,6 +204,8 @@ class Session:
                 context,
             )
             copy_outcome(cell, outcome)
+            if self.signals.stops > stops:
+                cell.disturbed = cell.disturbed or "fscale was stopped meanwhile (Ctrl-Z)"
             if profiler and not self.do.dry:
                 profiler.complete(cell)
 
@@ -392,4 +396,10 @@ def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> It
                 f"an earlier run was interrupted, and its changes cannot be undone: "
                 f"{'; '.join(failures)}. Remove the cause, then run `fscale restore`"
             )
-        yield
+        try:
+            yield
+        except Interrupted:
+            # The signal may have arrived where the session was about to restore the machine. It
+            # arrives only once, so nothing interrupts this.
+            recover(state)
+            raise

@@ -18,6 +18,7 @@ from pathlib import Path
 from fscale.model.errors import FscaleError
 from fscale.model.paths import TOOL_PATH
 from fscale.model.results import Command
+from fscale.system.environment import PLAIN_UMASK, of_children
 
 TAG = "FSCALE_RUN"
 _USAGE = re.compile(r"(usage|valid .*options)\b.*", re.IGNORECASE)
@@ -46,6 +47,15 @@ def summarise_failure(text: str) -> str:
     return " / ".join(lines)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and its parents with mode 0755, whatever the umask, unless they exist."""
+    before = os.umask(PLAIN_UMASK)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    finally:
+        os.umask(before)
+
+
 class Executor:
     """Changes the machine and keeps a log of the commands.
 
@@ -60,8 +70,8 @@ class Executor:
         self.log: list[Command] = []
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of every child: C locale, and the tag."""
-        return {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", TAG: self.tag}
+        """Return the environment of every child: a plain one, and the tag."""
+        return of_children(**{TAG: self.tag})
 
     def begins(self, argv: list[str]) -> None:
         """Do nothing. Subclasses may show that a command is about to start."""
@@ -91,6 +101,7 @@ class Executor:
             errors="replace",
             env=self.environment(),
             start_new_session=True,
+            umask=PLAIN_UMASK,
         )
         try:
             out, err = child.communicate(timeout=timeout)
@@ -121,7 +132,7 @@ class Executor:
 
     def mkdir(self, path: Path) -> None:
         """Make a directory and its parents."""
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_directory(path)
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory, if it exists."""

@@ -4,12 +4,15 @@
 import errno
 import io
 import os
+import stat
 import sys
 from typing import Any, TextIO
 
 
 class _Stream(io.FileIO):
     """A standard stream. Once its reader has gone, output is dropped and the command continues.
+
+    The reader is that of a pipe, or a terminal that was closed (EIO).
 
     The exit code then still shows the result: `compare | head` of a regression is 1, `show | head`
     is 0. Any other write error is raised once, with the stream's name; later output is dropped, so
@@ -25,10 +28,12 @@ class _Stream(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
+            device = stat.S_ISCHR(os.fstat(self.fileno()).st_mode)
+            gone = error.errno == errno.EPIPE or (error.errno == errno.EIO and device)
             null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             os.dup2(null, self.fileno())
             os.close(null)
-            if error.errno != errno.EPIPE and self.fileno() != 2:
+            if not gone and self.fileno() != 2:
                 raise OSError(error.errno, error.strerror, self._title) from None
             return memoryview(data).nbytes
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.paths import TOOL_PATH
+from fscale.system.environment import of_children
 from fscale.vm import rootfs
 from fscale.vm.cache import cache_root, digest, entry
 from fscale.vm.kernel import Kernel
@@ -66,7 +67,7 @@ class Qemu:
     def environment(self) -> dict[str, str]:
         """The environment in which it finds its accelerators and device modules."""
         extra = {"QEMU_MODULE_DIR": self.modules} if self.modules else {}
-        return {**os.environ, **extra}
+        return of_children(**extra)
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def find(steps: Steps) -> Qemu:
     """The host's QEMU if it is new enough and can be confined; else Debian 13's from the cache."""
     host = shutil.which(PROGRAM, path=TOOL_PATH)
     if host:
-        version = _version([host], dict(os.environ))
+        version = _version([host], of_children())
         if version and int(version.split(".")[0]) >= OLDEST:
             return Qemu((host,), None, version)
 
@@ -129,7 +130,7 @@ def find(steps: Steps) -> Qemu:
         *("-L", str(tree / "usr/share/seabios")),
     ]
     modules = str(libraries / "qemu")
-    unpacked = _version(argv[:4], {**os.environ, "QEMU_MODULE_DIR": modules})
+    unpacked = _version(argv[:4], of_children(QEMU_MODULE_DIR=modules))
     if not unpacked:
         raise FscaleError(
             f"{argv[3]} does not start; delete {tree.parent}, so that it is unpacked again"

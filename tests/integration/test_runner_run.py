@@ -303,7 +303,8 @@ def test_mkfs_that_fails_fails_the_cell(tmp_path: Path) -> None:
 def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signals) -> None:
     path = suite(tmp_path, repetitions=4, duration=0.5)
     given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
-    argv = command("run", path, *given, "--junit", tmp_path / "run.xml")
+    argv = ["env", "--default-signal"]  # a background job of a script has SIGINT ignored
+    argv += command("run", path, *given, "--junit", tmp_path / "run.xml")
     child = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not cells(tmp_path) and time.monotonic() < deadline:

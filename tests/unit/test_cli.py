@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What ends a command politely ends each one as Ctrl-C does."""
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,18 @@ def wait(_words):
         print("put back", flush=True)
 
 cli._ended = wait
+cli.main()
+"""
+
+SAYS = r"""
+from fscale import cli
+
+def ends(_words):
+    input()
+    print("a result", flush=True)
+    return 1
+
+cli._ended = ends
 cli.main()
 """
 
@@ -48,3 +62,27 @@ def test_what_nohup_ignores_stays_ignored() -> None:
         command.send_signal(signal.SIGHUP)
         command.communicate(timeout=30)
     assert command.returncode == Exit.GOOD
+
+
+def test_output_to_a_terminal_that_was_closed_is_dropped() -> None:
+    master, theirs = os.openpty()
+    # As after `disown`: SIGHUP is ignored, and a write returns EIO.
+    argv = ["env", "--ignore-signal=HUP", sys.executable, "-c", SAYS]
+    with subprocess.Popen(
+        argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, text=True
+    ) as command:
+        os.close(theirs)
+        os.close(master)
+        command.communicate("the terminal is gone\n", timeout=30)
+    assert command.returncode == Exit.FAILED
+
+
+@pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS"])
+def test_a_clone_starts_below_the_environment_modules_of_a_cluster(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "typer.py").write_text("raise ImportError('an old typer')\n")
+    value = "error" if name == "PYTHONWARNINGS" else str(tmp_path)
+    argv = [ROOT / "bin" / "fscale", "--version"]
+    done = subprocess.run(argv, env={**os.environ, name: value}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (Exit.GOOD, b"")

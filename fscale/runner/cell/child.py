@@ -11,6 +11,7 @@ from pathlib import Path
 from fscale.model.results import Command
 from fscale.runner.machine.changes import Cgroup
 from fscale.system import processes
+from fscale.system.environment import PLAIN_UMASK
 from fscale.system.executor import Executor
 
 
@@ -54,6 +55,7 @@ class Child:
                 pass_fds=self.sync or (),
                 env=self._do.environment(),
                 process_group=0,
+                umask=PLAIN_UMASK,
             )
         for fd in self.sync or ():
             os.close(fd)

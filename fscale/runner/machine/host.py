@@ -14,7 +14,7 @@ from fscale.model.perfstat import cpu_list
 from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
 from fscale.model.words import ranges
-from fscale.runner.machine import affinity, confinement, kernel, tuning
+from fscale.runner.machine import affinity, confinement, inherited, kernel, tuning
 from fscale.runner.machine.changes import CpuOffline, NotUndone, insist
 from fscale.runner.machine.journal import Journal
 from fscale.system import cgroups, powers
@@ -102,6 +102,7 @@ def read_machine() -> Machine:
         governor=",".join(sorted(g for g in governors if g)) or None,
         tuning=tuning.read(),
         confinement=confinement.read(),
+        inherited=inherited.read(),
         mitigations={path.name: text(path) or "" for path in vulnerabilities},
         virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
         boots=_boots(),
@@ -158,6 +159,7 @@ def warnings(machine: Machine) -> list[str]:
             f"online, and what runs on those shares caches and kernel locks with the cells"
         )
     found += confinement.warnings(machine)
+    found += inherited.warnings(machine, os.environ)
     if apart := _apart(machine):
         found.append(
             f"CPUs {ranges(apart)} are excluded from load balancing or from the tick (isolcpus, "

@@ -33,7 +33,7 @@ from fscale.runner.machine.changes import (
     RunProcesses,
     TempDir,
 )
-from fscale.system.executor import Executor
+from fscale.system.executor import Executor, make_directory
 
 AnyChange = Annotated[
     Affinity
@@ -64,8 +64,11 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
     Raises:
         FscaleError: another run still holds it after `wait` seconds.
     """
-    state.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with (state / "lock").open("a+") as file:
+    make_directory(state)
+    # Loads of other users reach their mount points through it, also where an earlier version made
+    # it with a strict umask.
+    state.chmod(0o755)
+    with _appended(state / "lock") as file:
         deadline = time.monotonic() + wait
         while not _locked(file):
             if time.monotonic() >= deadline:
@@ -81,6 +84,11 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
         yield
 
 
+def _appended(path: Path) -> IO[str]:
+    """Open a file to append to. Only its owner can change it, whatever the umask."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644), "a+")
+
+
 def _locked(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,8 +100,9 @@ def _locked(file: IO[str]) -> bool:
 class Journal:
     """Records changes before making them, and undoes them in reverse order.
 
-    `shield` wraps every undo: the runner defers signals there, so that a second Ctrl-C cannot
-    prevent the machine from being restored.
+    `shield` wraps every change and every undo: the runner defers signals there. A signal halfway
+    through a change would undo it before the command that makes it has ended, and a second Ctrl-C
+    would prevent the machine from being restored.
     """
 
     def __init__(
@@ -115,10 +124,11 @@ class Journal:
         """Record a change, make it, and return its number for `undo`."""
         number = self.next
         self.next += 1
-        if not self.do.dry:
-            self._write({"seq": number, "do": change.model_dump(mode="json")})
-        self._open[number] = change
-        change.apply(self.do)
+        with self._shield():
+            if not self.do.dry:
+                self._write({"seq": number, "do": change.model_dump(mode="json")})
+            self._open[number] = change
+            change.apply(self.do)
         return number
 
     def undo(self, number: int) -> None:
@@ -175,8 +185,8 @@ class Journal:
 
     def _write(self, record: dict[str, object]) -> None:
         if self._file is None:
-            self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._file = self.path.open("a")
+            make_directory(self.path.parent)
+            self._file = _appended(self.path)
             directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(directory)

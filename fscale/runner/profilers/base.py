@@ -17,10 +17,11 @@ from typing import Any
 from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.maps import MAP_KEYS
-from fscale.model.paths import TOOL_PATH, TRACEFS
+from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey
 from fscale.runner.profilers.context import Context
 from fscale.system import powers
+from fscale.system.environment import PLAIN_UMASK, of_children
 from fscale.system.executor import which
 
 ATTACH_SECONDS = 60.0
@@ -210,7 +211,7 @@ class Tool:
         """`argv` must run CHILD; the tool's error output goes to the file `log`."""
         self._argv = argv
         self._log = log
-        self._environment = {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", **environment}
+        self._environment = of_children(**environment)
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, timeout: float = ATTACH_SECONDS) -> None:
@@ -229,6 +230,7 @@ class Tool:
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,
+                umask=PLAIN_UMASK,
             )
         try:
             if not self._attached(self._child, timeout):

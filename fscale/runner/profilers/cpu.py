@@ -8,7 +8,6 @@ from typing import Any
 
 from fscale.model import perfstat
 from fscale.model.load import COMM
-from fscale.model.paths import TOOL_PATH
 from fscale.runner.profilers.base import (
     ProfilerError,
     Tool,
@@ -18,6 +17,7 @@ from fscale.runner.profilers.base import (
     take,
 )
 from fscale.runner.profilers.context import Context
+from fscale.system.environment import of_children
 from fscale.system.executor import which
 
 FREQUENCY = 997  # Hz; a prime, so that samples do not synchronise with timers
@@ -38,7 +38,7 @@ def perf(argv: list[str], timeout: float = 60) -> tuple[int, str, str]:
     done = subprocess.run(
         ["perf", *argv],
         executable=which("perf"),
-        env={"PATH": TOOL_PATH, "LC_ALL": "C"},
+        env=of_children(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ from fscale.model.results import Mounted
 from fscale.runner.machine import numa
 from fscale.runner.machine.changes import Mount
 from fscale.runner.storage import lazy
+from fscale.system.environment import of_children
 from fscale.system.executor import CommandFailed, Executor, which
 
 EXT = ("ext2", "ext3", "ext4")
@@ -149,6 +150,7 @@ def version(fs: FileSystem) -> str | None:
         text=True,
         timeout=10,
         check=False,
+        env=of_children(),
     )
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     return said[0].strip() if said and not done.returncode else None

@@ -34,3 +34,14 @@ def test_check_installs_the_linter_before_it_runs() -> None:
     assert "shellcheck" in [words[0] for words in packages if words]
     words = [Path(line.split()[0]).name for line in commands]
     assert words.index("install.sh") < words.index("shellcheck")
+
+
+def test_a_clone_below_a_blank_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    clone = tmp_path / "my clone"
+    clone.mkdir()
+    (clone / "Makefile").write_text((ROOT / "Makefile").read_text())
+    argv = ["make", "-C", str(clone), "help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert [line for line in done.stderr.splitlines() if "move the clone" in line]
+    assert not done.stdout.count("make run")

@@ -138,3 +138,21 @@ def test_mount_points_with_blanks_and_other_letters(
     )
     monkeypatch.setattr(Path, "read_bytes", lambda self: lines.encode())
     assert mountpoints(Path("/a b")) == [Path("/a b/\u00e9t\u00e9")]
+
+
+@pytest.mark.parametrize("umask", [0o077, 0])
+def test_the_state_is_open_to_read_and_closed_to_write(umask: int, tmp_path: Path) -> None:
+    """Loads of other users pass through it; who could write to the journal could undo anything."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)  # as an earlier version left it
+    before = os.umask(umask)
+    try:
+        with exclusive(state):
+            journal = Journal(state / "journal", Executor())
+            journal.apply(TempDir(path=state / "mnt" / "work"))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
+            assert journal.undo_all() == []
+    finally:
+        os.umask(before)
+    assert {modes[name] for name in ("state", "mnt", "work")} == {0o755}
+    assert not (modes["journal"] | modes["lock"]) & 0o022

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run got from its caller is recorded, told, and compared."""
+
+import subprocess
+import sys
+
+import pytest
+
+from fscale.model import paths
+from fscale.model.facts import find_rule
+from fscale.runner.machine import inherited
+from tests.support.synthetic import machine
+
+READ = "from fscale.runner.machine import inherited; print(inherited.read())"
+
+
+@pytest.mark.parametrize(
+    ("by", "name", "value"),
+    [
+        (["nice", "-n", "7"], "nice", "7"),
+        (["chrt", "--batch", "0"], "scheduling", "SCHED_BATCH"),
+        (["setarch", "-R"], "personality", "00040000"),
+        (["prlimit", "--fsize=1073741824"], "file size limit", "1073741824"),
+    ],
+)
+def test_recorded(by: list[str], name: str, value: str) -> None:
+    argv = [*by, sys.executable, "-c", READ]
+    done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert f"{name!r}: {value!r}" in done.stdout
+
+
+def test_told_and_compared() -> None:
+    odd = machine(2, inherited={"nice": "7", "seccomp": "2"})
+    first, second = inherited.warnings(odd, {"LD_PRELOAD": "libeatmydata.so", "EDITOR": "vi"})
+    assert "nice 7" in first and "seccomp" not in first
+    assert second.startswith("LD_PRELOAD: ")
+    assert not inherited.warnings(machine(2), {"EDITOR": "vi"})
+    rule = find_rule("machine.inherited.nice")
+    assert (rule.on_resume, rule.on_compare) == ("refuse", "note")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What of a caller's environment reaches loads and tools."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fscale.model import paths
+from fscale.runner.profilers.base import Tool
+from fscale.system import environment
+from fscale.system.executor import Executor
+
+FALSE = """
+from fscale.system.environment import undo_inherited
+from fscale.system.executor import CommandFailed, Executor
+undo_inherited()
+try:
+    Executor().run(["false"])
+except CommandFailed:
+    print("it failed")
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MKE2FS_CONFIG"]
+)
+def test_no_preload_and_no_allocator_reaches_a_load(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "")
+    assert f"{name}=" not in Executor().run(["env"]).splitlines()
+    assert environment.influential(os.environ) == [name]
+
+
+def test_a_profiler_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BPFTRACE_STRLEN", "7")
+    tool = Tool(["true"], paths.ROOT / "log", BPFTRACE_MAX_MAP_KEYS="9")
+    assert "BPFTRACE_STRLEN" not in tool._environment
+    assert tool._environment["BPFTRACE_MAX_MAP_KEYS"] == "9"
+
+
+@pytest.mark.parametrize("umask", [0o077, 0])
+def test_a_load_has_a_plain_umask(umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        assert Executor().run(["sh", "-c", "umask"]) == "0022\n"
+    finally:
+        os.umask(before)
+
+
+def test_an_ignored_sigchld_hides_no_failure() -> None:
+    """The kernel would reap a child itself, and Python takes that for exit code 0."""
+    argv = ["sh", "-c", f"trap '' CHLD; exec {sys.executable} -c \"$0\"", FALSE]
+    done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "it failed\n"
+
+
+def test_blocked_signals_and_soft_limits_are_undone() -> None:
+    code = (
+        "import signal; from fscale.system import environment as e; e.undo_inherited(); "
+        "print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), e.resource_limits())"
+    )
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        argv = ["sh", "-c", f'ulimit -S -f 8; exec {sys.executable} -c "$0"', code]
+        done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    assert done.stdout == "set() {}\n"
