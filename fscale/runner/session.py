@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscale.model import filetest
+from fscale.model import fault, filetest
 from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.fault import Fault
 from fscale.model.load import Outcome, Target
 from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey
@@ -121,13 +122,13 @@ class Session:
             yield
         except NotUndone as error:
             stop = Stopped(str(error))
-            _fail(cells, str(error), keep=True)
+            _fail(cells, str(error), error.fault, keep=True)
         except Interrupted as error:
             stop = error
             for cell in cells:
                 cell.status, cell.reason = "interrupted", str(error)
         except (FscaleError, OSError) as error:
-            _fail(cells, str(error))
+            _fail(cells, str(error), self._fault(error))
         for cell in cells:
             cell.commands = list(self.do.log)
             cell.wall_seconds = round(time.monotonic() - clock, 3)
@@ -135,6 +136,12 @@ class Session:
                 self.store.save_cell(cell)
         if stop:
             raise stop
+
+    def _fault(self, error: FscaleError | OSError) -> Fault:
+        if isinstance(error, FscaleError):
+            return error.fault
+        existing = [Path(one.path or "") for one in self.setup.media.values() if one.kind == "dir"]
+        return fault.of_os_error(error, [self.state / "mnt", *(one / "cell" for one in existing)])
 
     def look(self, key: CellKey) -> Cell | None:
         """Make and mount the file system of a cell without measuring; None if that fails.
@@ -345,17 +352,22 @@ def new_cell(key: CellKey) -> Cell:
     return Cell(id=key.id, key=key, status="error", started=started, wall_seconds=0)
 
 
-def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
-    """Set the status of cells to error. With `keep`, an earlier reason is kept instead."""
+def _fail(cells: Sequence[Cell], reason: str, fault: Fault, keep: bool = False) -> None:
+    """Set the status of cells to error.
+
+    An earlier error keeps its fault, and with `keep` it keeps its reason, too.
+    """
     for cell in cells:
         had = cell.reason if cell.status == "error" else None
         cell.reason = had if had and keep else "; ".join(filter(None, [had, reason]))
+        cell.fault = cell.fault or fault
         cell.status = "error"
 
 
 def copy_outcome(cell: Cell, outcome: Outcome) -> None:
     """Copy the outcome of a load into its cell."""
     cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
+    cell.fault = outcome.fault if outcome.status == "error" else None
     cell.ops, cell.seconds = outcome.ops, outcome.seconds
     cell.ops_per_second = outcome.ops / outcome.seconds if outcome.seconds else 0
     cell.cpu, cell.bench, cell.latency = outcome.cpu, outcome.bench, outcome.latency
