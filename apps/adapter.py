@@ -71,6 +71,7 @@ class AppLoad:
         self.descriptor = app.descriptor
         self.sliced = app.sliced
         self.oversubscribes = app.oversubscribes
+        self.user = app.user
 
     def missing(self) -> str | None:
         """The missing package, if any, and how to install it."""

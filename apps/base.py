@@ -102,6 +102,8 @@ class App(Protocol):
     """whether it can work in turns, so that two sides can alternate"""
     oversubscribes: bool
     """whether it starts `site.workers_per_cpu` workers on each CPU"""
+    user: str | None
+    """the user as which it works in the directory, if fscale runs as root; None: as root"""
 
     def missing(self) -> str | None:
         """The Debian package that this machine lacks, or None."""

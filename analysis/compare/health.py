@@ -82,5 +82,5 @@ def _count(cells: Iterable[Cell]) -> _Point | None:
         elif is_broken(cell):
             point.broken.append(reason)
         else:
-            point.unusable.append(f"{cell.status}: {reason}")
+            point.unusable.append(f"{cell.end}: {reason}")
     return point if scored else None

@@ -104,6 +104,8 @@ class Load(Protocol):
     named: bool
     sliced: bool
     oversubscribes: bool
+    user: str | None
+    """the user as which it works in the directory, if fscale runs as root; None: as root"""
 
     def missing(self) -> str | None:
         """Return why the load cannot run here, and what to install; None if it can run."""

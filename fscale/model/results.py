@@ -211,6 +211,11 @@ class Cell(Strict):
         default_factory=dict, description="values of the application drivers and of accounting"
     )
 
+    @property
+    def end(self) -> str:
+        """The status, and whose fault an error is: "error (machine)"."""
+        return f"{self.status} ({self.fault})" if self.fault else self.status
+
 
 class Cpu(Strict):
     """One logical CPU, from lscpu."""

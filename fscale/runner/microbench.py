@@ -25,6 +25,7 @@ class Microbench:
     named = True
     sliced = True
     oversubscribes = True
+    user: str | None = None
 
     def __init__(self, descriptor: Descriptor, binary: Path) -> None:
         self.descriptor = descriptor

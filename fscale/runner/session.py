@@ -147,7 +147,8 @@ class Session:
         """Make and mount the file system of a cell without measuring; None if that fails.
 
         Raises:
-            FscaleError: a mount option or setting has no effect.
+            FscaleError: a mount option or setting has no effect, or mkfs or the kernel refuses the
+                options that the user gave.
             Stopped: the machine could not be restored.
         """
         cell = new_cell(key)
@@ -158,7 +159,12 @@ class Session:
                 return cell
         except NotUndone as error:
             raise Stopped(str(error)) from None
-        except CommandFailed:
+        except CommandFailed as error:
+            if self._has_options(key.filesystem) and error.fault == "filesystem":
+                raise FscaleError(
+                    f"{key.filesystem} cannot be made and mounted as requested: {error}; correct "
+                    "or leave out its options"
+                ) from None
             return None
 
     def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
@@ -167,12 +173,17 @@ class Session:
         Otherwise every cell would fail for the same reason.
 
         Raises:
-            FscaleError: one of them has no effect.
+            FscaleError: one of them has no effect, or is refused.
         """
         first = {key.filesystem: key for key in reversed(keys)}
-        for name, asked in self.setup.variants.items():
-            if name in first and (asked.mount or asked.settings):
-                self.look(first[name])
+        for name, key in first.items():
+            if self._has_options(name):
+                self.look(key)
+
+    def _has_options(self, filesystem: str) -> bool:
+        """Whether the user gave options of mkfs or mount, or settings, with the file system."""
+        asked = self.setup.variants.get(filesystem)
+        return asked is not None and bool(asked.mount or asked.mkfs or asked.settings)
 
     def lacking(self, key: CellKey) -> str | None:
         """Return why a cell cannot be measured on this machine; None if it can."""
