@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fscale.runner.machine.settings import MountFailed
 
 from fscale.model import variant
 from fscale.model.errors import FscaleError
@@ -16,6 +15,7 @@ from fscale.model.fault import Fault
 from fscale.model.load import Outcome
 from fscale.model.store import Store
 from fscale.runner.machine import host
+from fscale.runner.machine.changes import MountFailed
 from fscale.runner.session import Session, copy_outcome, new_cell
 from fscale.system.executor import CommandFailed
 from tests.support.synthetic import key
@@ -38,7 +38,7 @@ def session(tmp_path: Path) -> Session:
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
-        (host.Refused("the kernel refuses to take CPU 1 offline"), "machine"),
+        (host.HotplugRefused("the kernel refuses to take CPU 1 offline"), "machine"),
         (OSError(errno.ENOSPC, "No space left on device", "results/.scratch-x"), "machine"),
         (OSError(errno.EROFS, "Read-only file system", "results/cells/x"), "machine"),
         (OSError(errno.EIO, "Input/output error", "/run/fscale/mnt/work"), "filesystem"),
