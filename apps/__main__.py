@@ -30,6 +30,7 @@ from fscale.apps.base import (
 from fscale.apps.registry import applications
 from fscale.model.catalogue import suggest
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.fault import of_os_error
 
 
 class _Stopped(BaseException):
@@ -93,7 +94,7 @@ def _ready(fds: tuple[int, int] | None, turns: Turns | None) -> None:
     read, write = fds
     os.write(write, b"ready\n")
     if not turns and not os.read(read, 1):
-        raise AppError("the runner ended before the timed window began")
+        raise AppError("the runner ended before the timed window began", fault="machine")
 
 
 def _fds(text: str) -> tuple[int, int]:
@@ -176,8 +177,17 @@ def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], in
             measured = _measure(app, arguments, Path(scratch))
     except AppSkipped as error:
         return {"status": "skipped", "reason": str(error)}, Exit.SKIPPED
-    except (FscaleError, OSError) as error:
-        return {"status": "error", "reason": str(error)}, Exit.FAILED
+    except FscaleError as error:
+        return {"status": "error", "reason": str(error), "fault": error.fault}, Exit.FAILED
+    except OSError as error:
+        blamed = of_os_error(error, arguments.dir)
+        return {"status": "error", "reason": str(error), "fault": blamed}, Exit.FAILED
+    except Exception as error:  # a parser met what its program does not usually print
+        reason = (
+            f"the output of {app.descriptor.id} is not what its driver expects "
+            f"({type(error).__name__}: {error}); its version may be unknown to fscale"
+        )
+        return {"status": "error", "reason": reason, "fault": "machine"}, Exit.FAILED
     except _Stopped:
         return {"status": "interrupted", "reason": "stopped by a signal"}, Exit.INTERRUPTED
     return {

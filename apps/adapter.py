@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fscale.apps.base import App, advice
 from fscale.apps.registry import applications
+from fscale.model import fault
 from fscale.model.bench import CpuTimes
+from fscale.model.fault import Fault
 from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import Command, Status
 from fscale.system.environment import interpreter
@@ -30,6 +32,7 @@ class AppOutput(BaseModel):
     workload: str
     status: Status
     reason: str | None
+    fault: Fault | None = None
     amount: float = 0
     unit: str = "ops"
     seconds: float = 0
@@ -68,6 +71,7 @@ class AppLoad:
         self.descriptor = app.descriptor
         self.sliced = app.sliced
         self.oversubscribes = app.oversubscribes
+        self.user = app.user
 
     def missing(self) -> str | None:
         """The missing package, if any, and how to install it."""
@@ -109,7 +113,11 @@ class AppLoad:
             output = AppOutput.model_validate(json.loads(stdout))
         except (ValueError, ValidationError):
             how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
-            return Outcome("error", f"{self.app.descriptor.id} gave no result ({how}): {errors}")
+            return Outcome(
+                "error",
+                f"{self.app.descriptor.id} gave no result ({how}): {errors}",
+                fault.of_exit(returncode, fault.of_output(errors, "machine")),
+            )
         if output.status == "ok" and returncode:
             return Outcome("error", f"exit code {returncode} after a good result: {errors}")
         status, reason = output.status, output.reason
@@ -127,6 +135,7 @@ class AppLoad:
         return Outcome(
             status,
             reason,
+            output.fault or "load",
             unit=output.unit,
             ops=output.amount,
             seconds=output.seconds,

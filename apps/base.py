@@ -10,6 +10,7 @@ from fscale.apps.meter import Usage
 from fscale.model import paths
 from fscale.model.bench import Descriptor
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.fault import Fault
 from fscale.model.results import Command
 from fscale.system.programs import why_not
 
@@ -22,6 +23,7 @@ class AppError(FscaleError):
     """The application failed, so there is an error and no result."""
 
     code = Exit.FAILED
+    fault: Fault = "load"
 
 
 class AppSkipped(FscaleError):  # noqa: N818 - it is no failure
@@ -100,6 +102,8 @@ class App(Protocol):
     """whether it can work in turns, so that two sides can alternate"""
     oversubscribes: bool
     """whether it starts `site.workers_per_cpu` workers on each CPU"""
+    user: str | None
+    """the user as which it works in the directory, if fscale runs as root; None: as root"""
 
     def missing(self) -> str | None:
         """The Debian package that this machine lacks, or None."""
@@ -125,10 +129,11 @@ def settings(descriptor: Descriptor, given: Options) -> Options:
         option = known.get(name)
         if option is None:
             raise AppError(
-                f"{descriptor.id} has no option {name}; its options: {', '.join(known) or 'none'}"
+                f"{descriptor.id} has no option {name}; its options: {', '.join(known) or 'none'}",
+                fault="user",
             )
         if not option.accepts(value):
-            raise AppError(f"{descriptor.id}: {option.refusal(value)}")
+            raise AppError(f"{descriptor.id}: {option.refusal(value)}", fault="user")
         result[name] = str(value) if option.least is None else int(value)
     return result
 

@@ -16,13 +16,13 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from fscale.apps.base import AppError, Site
-from fscale.model import paths
+from fscale.model import fault, paths
 from fscale.model.results import Command
 from fscale.system.environment import PLAIN_UMASK, of_children
 from fscale.system.executor import TAG, which
 from fscale.system.processes import describe_stuck, in_cgroup, in_groups, kill
 
-_NO_SPACE = os.strerror(errno.ENOSPC)
+_FULL = {os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)}
 _COMPLAINT = re.compile(
     r"error|fail|cannot|invalid|denied|expected|assertion|No such", re.IGNORECASE
 )
@@ -44,11 +44,13 @@ def cpu_list(cpus: Sequence[int]) -> str:
 
 
 class FileSystemFullError(AppError):
-    """The file system under test has no space left."""
+    """The file system under test, or the user's quota there, has no space left."""
 
-    def __init__(self, program: str) -> None:
+    fault = "user"
+
+    def __init__(self, program: str, why: str = os.strerror(errno.ENOSPC)) -> None:
         super().__init__(
-            f"{program}: the file system is full ({_NO_SPACE}); "
+            f"{program}: the file system is full ({why}); "
             "take a larger medium or a smaller data set"
         )
 
@@ -59,7 +61,9 @@ def failure(program: str, returncode: int, output: str, dirs: Sequence[Path] = (
     Not every program reports that the file system is full, so `dirs` are checked as well. This must
     happen at once, because the program frees space when it ends.
     """
-    if _NO_SPACE in output or any(map(_full, dirs)):
+    if full := next((why for why in _FULL if why in output), None):
+        return FileSystemFullError(program, full)
+    if any(map(_full, dirs)):
         return FileSystemFullError(program)
     if returncode < 0:
         end = f"was killed by {signal.Signals(-returncode).name}"
@@ -70,7 +74,8 @@ def failure(program: str, returncode: int, output: str, dirs: Sequence[Path] = (
     words = [line for line in lines if not _JSON.match(line)] or lines
     complaints = [line for line in words if _COMPLAINT.search(line)]
     last = " | ".join((complaints or words)[-3:])
-    return AppError(f"{program} {end}: {last or 'it printed nothing'}")
+    blamed = fault.of_exit(returncode, fault.of_output(output, "load"))
+    return AppError(f"{program} {end}: {last or 'it printed nothing'}", fault=blamed)
 
 
 def _full(directory: Path) -> bool:
@@ -161,7 +166,7 @@ class Processes:
                 extra_groups=[] if user and user.uid is not None else None,
             )
         except OSError as error:
-            raise AppError(f"cannot start {argv[0]}: {error.strerror}") from None
+            raise AppError(f"cannot start {argv[0]}: {error.strerror}", fault="machine") from None
         self._running.append((process, full, time.monotonic()))
         return process
 

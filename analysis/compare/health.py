@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finds points that broke: good on one side and failing on the other, whatever their speed.
 
-If a file system returns an error, hangs, or cannot be made, mounted or checked, that is a fault and
-not noise: one such repetition is a finding if the other side has none. Failures that other causes
-can explain (no space, too short a window, interruption by the user, a missing tool) are not
-findings by themselves; but a point that is left without any value is lost.
+If a file system returns an error, hangs, or cannot be made, mounted or checked, or the load fails
+in it, that is a fault and not noise: one such repetition is a finding if the other side has none.
+Failures of the machine or the user (no space, a CPU that stays online, too short a window, a
+missing tool) are not findings by themselves; but a point that is left without any value is lost.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from fscale.analysis.compare.model import Health, HealthKind, Subject, Tally
 from fscale.analysis.compare.pairs import Points
+from fscale.model.fault import FINDINGS
 from fscale.model.results import Cell
 
 
@@ -29,10 +30,13 @@ class _Point:
 
 
 def is_broken(cell: Cell) -> bool:
-    """Whether the file system failed in this cell, as far as the cell shows.
+    """Whether the file system or the load failed in this cell, as far as the cell shows.
 
-    Every "error" counts except running out of space, which a faster side does sooner.
+    Where a cell does not record the fault, every "error" counts except running out of space, which
+    a faster side does sooner.
     """
+    if cell.fault is not None:
+        return cell.status == "error" and cell.fault in FINDINGS
     no_space = cell.bench is not None and cell.bench.end == "no_space"
     return cell.status == "error" and not no_space
 
@@ -78,5 +82,5 @@ def _count(cells: Iterable[Cell]) -> _Point | None:
         elif is_broken(cell):
             point.broken.append(reason)
         else:
-            point.unusable.append(f"{cell.status}: {reason}")
+            point.unusable.append(f"{cell.end}: {reason}")
     return point if scored else None

@@ -12,8 +12,9 @@ from fscale.analysis.summary import Point, summarise
 from fscale.model.results import Cell
 
 Outcome = Literal["measured", "broken", "unusable", "skipped", "absent"]
-"""measured: it has a figure. broken: the file system failed. unusable: no figure, but not because
-of the file system (no space, too short a window, interrupted by the user). skipped: a requirement
+"""measured: it has a figure. broken: the file system or the load failed. unusable: no figure, but
+because of something else (no space, a fault of the machine, too short a window, an interruption by
+the user). skipped: a requirement
 is missing. absent: it cannot be read, or was planned and left no result."""
 
 
@@ -48,7 +49,7 @@ def outcome(cell: Cell) -> Outcome:
 def describe_cell(cell: Cell) -> str:
     """The figure with the reasons to doubt it, or why there is none."""
     if cell.status != "ok":
-        return one_line(f"{cell.status}: {cell.reason or 'no reason was recorded'}")
+        return one_line(f"{cell.end}: {cell.reason or 'no reason was recorded'}")
     parts = [f"{cell.ops_per_second:.6g} {cell.unit}/s"]
     if cell.simulation is not None:
         parts.append("simulated")

@@ -19,11 +19,15 @@ class Account:
         except KeyError:
             raise AppError(
                 f"there is no user {name}, as which the load should run; give another user in its "
-                "TOML file"
+                "TOML file",
+                fault="user",
             ) from None
         self._root = os.geteuid() == 0
         if not self._root and entry.pw_uid == 0:
-            raise AppError("the load should run as root; run fscale as root, or give another user")
+            raise AppError(
+                "the load should run as root; run fscale as root, or give another user",
+                fault="user",
+            )
         self.uid: int | None = entry.pw_uid if self._root else None
         self.gid: int | None = entry.pw_gid if self._root else None
         self.name = name if self._root else pwd.getpwuid(os.geteuid()).pw_name

@@ -24,6 +24,7 @@ class CommandLoad:
         assert load.file.command is not None
         self._load, self._command = load, load.file.command
         self.unit = load.file.unit
+        self.user: str | None = load.file.user
         self.descriptor = load.descriptor([load.file.mode or "buffered"])
         self.oversubscribes = self._command.copies == "cores"
 

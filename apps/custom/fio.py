@@ -2,9 +2,10 @@
 """A load that is a fio job file."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.custom import jobs
@@ -12,11 +13,13 @@ from fscale.apps.custom.account import Account
 from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, command_output
+from fscale.model.fault import of_errno
 from fscale.model.histogram import summarise
 from fscale.model.loadfile import NamedLoad
 from fscale.system.executor import which
 
 _WAYS = ("read", "write", "trim")
+_MIXED = "mixed"  # in their place, or beside them, with unified_rw_reporting
 _LATE = 0.9  # fio ends early if it has nothing left to do: then it did not work for the window
 
 
@@ -27,6 +30,7 @@ class FioReport:
     reads: int
     writes: int
     trims: int
+    mixed: int  # of jobs that report them as one figure
     bytes: int
     seconds: float  # of the longest job
     jobs: dict[str, dict[str, float | None]]
@@ -34,43 +38,60 @@ class FioReport:
 
     @property
     def operations(self) -> int:
-        """Reads, writes and discards."""
-        return self.reads + self.writes + self.trims
+        """Reads, writes and discards, or their sum where fio reports nothing else."""
+        return self.reads + self.writes + self.trims + self.mixed
 
 
 def parse(text: str) -> FioReport:
-    """Read fio's JSON; AppError if a job failed or nothing was done."""
+    """Read fio's JSON; AppError if a job failed, nothing was done, or it has another form."""
     begin = text.find("{\n")  # warnings may precede it
     try:
         output: dict[str, Any] = json.loads(text[begin:])
     except ValueError:
         raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}") from None
-    reported = output["jobs"]
+    try:
+        return _report(output["jobs"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AppError(
+            "the JSON of fio has not the form that fscale reads "
+            f"({type(error).__name__}: {error}); it expects jobs with read, write, trim or "
+            "mixed, each with total_ios and runtime",
+            fault="machine",
+        ) from None
+
+
+def _report(reported: list[dict[str, Any]]) -> FioReport:
     for job in reported:
         if job["error"]:
-            raise AppError(f"fio: job {job['jobname']} failed with errno {job['error']}")
-    done = {way: sum(job[way]["total_ios"] for job in reported if way in job) for way in _WAYS}
-    seconds = max(way["runtime"] for job in reported for way in _ways(job)) / 1000
+            _refuse(job, job["error"], "failed")
+        if job.get("total_err"):
+            _refuse(job, job.get("first_error", 0), f"had {job['total_err']} failed operations")
+    done = {
+        kind: sum(way["total_ios"] for job in reported for name, way in _ways(job) if name == kind)
+        for kind in (*_WAYS, _MIXED)
+    }
+    seconds = max(way["runtime"] for job in reported for _, way in _ways(job)) / 1000
     if not any(done.values()) or not seconds:
         raise AppError("fio did no I/O in its timed window")
     bins: dict[int, int] = {}
     for job in reported:
-        for way in _ways(job):
+        for _, way in _ways(job):
             for nanoseconds, count in way["clat_ns"].get("bins", {}).items():
                 bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
     return FioReport(
         reads=done["read"],
         writes=done["write"],
         trims=done["trim"],
-        bytes=sum(way["io_bytes"] for job in reported for way in _ways(job)),
+        mixed=done[_MIXED],
+        bytes=sum(way["io_bytes"] for job in reported for _, way in _ways(job)),
         seconds=seconds,
         jobs={
             job["jobname"]: {
-                "iops": sum(way["iops"] for way in _ways(job)),
+                "iops": sum(way["iops"] for _, way in _ways(job)),
                 "p99_ns": max(
                     (
                         percentiles["99.000000"]
-                        for way in _ways(job)
+                        for _, way in _ways(job)
                         if (percentiles := way["clat_ns"].get("percentile"))
                     ),
                     default=None,
@@ -82,8 +103,15 @@ def parse(text: str) -> FioReport:
     )
 
 
-def _ways(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (job[way] for way in _WAYS if way in job)
+def _ways(job: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The figures of a job by direction; their sum counts only where fio gives no directions."""
+    directions = [(way, job[way]) for way in _WAYS if way in job]
+    yield from directions or [(_MIXED, job[_MIXED])]
+
+
+def _refuse(job: dict[str, Any], code: int, how: str) -> NoReturn:
+    why = f"{os.strerror(code)}, errno {code}"
+    raise AppError(f"fio: job {job['jobname']} {how} ({why})", fault=of_errno(code, "load"))
 
 
 class Fio:
@@ -99,6 +127,7 @@ class Fio:
         jobs.check_per_core(self._jobs, self._fio.per_core, str(load.path))
         self.oversubscribes = self._jobs.counted(self._fio.per_core)
         self.unit = load.file.unit
+        self.user: str | None = load.file.user
         mode = load.file.mode or ("direct" if self._jobs.direct else "buffered")
         self.descriptor = load.descriptor([mode])
 
@@ -146,7 +175,8 @@ class Fio:
         if report.seconds < _LATE * wanted:
             raise AppError(
                 f"fio worked for {report.seconds:.1f} of {wanted} seconds: its jobs ended early; "
-                "remove what limits them, such as number_ios or io_size"
+                "remove what limits them, such as number_ios or io_size",
+                fault="user",
             )
         counts = sorted(report.latency.items())
         return AppResult(
@@ -160,6 +190,7 @@ class Fio:
                 "reads": report.reads,
                 "writes": report.writes,
                 "trims": report.trims,
+                "mixed": report.mixed,
                 "mb_per_second": report.bytes / 1e6 / report.seconds,
                 "jobs": report.jobs,
                 "configuration": job,

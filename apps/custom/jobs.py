@@ -12,6 +12,7 @@ GLOBAL = "global"
 _REPLACED = ("runtime", "timeout", "time_based", "randseed", "group_reporting", "ramp_time")
 _OWN_PLACE = "fscale gives each job the directory of the file system under test"
 _CPUS = "fscale binds all jobs to the CPUs under test"
+_ENDS = "it would end the load before its window does"
 _ALONE = "all jobs of a file run at once, for the whole window; write one file per stage"
 # Key -> why a cell cannot honour it.
 _REFUSED = {
@@ -20,6 +21,17 @@ _REFUSED = {
     "chroot": _OWN_PLACE,
     "include": "write its lines into the job file, so that the results contain the whole load",
     "read_iolog": "a recorded log names its own files",
+    "replay_redirect": _OWN_PLACE,
+    "merge_blktrace_file": _OWN_PLACE,
+    "profile": "it replaces the jobs of the file; write them out",
+    "fill_device": _ENDS,
+    "fill_fs": _ENDS,
+    "steadystate": _ENDS,
+    "ss": _ENDS,
+    "steadystate_duration": _ENDS,
+    "ss_dur": _ENDS,
+    "steadystate_ramp_time": _ENDS,
+    "ss_ramp": _ENDS,
     "cpus_allowed": _CPUS,
     "cpus_allowed_policy": _CPUS,
     "cpumask": _CPUS,
@@ -33,6 +45,7 @@ _REFUSED = {
     "exec_prerun": "use a load with [command] and setup",
     "exec_postrun": "use a load with [command]",
     "stonewall": _ALONE,
+    "wait_for_previous": _ALONE,
     "wait_for": _ALONE,
     "startdelay": _ALONE,
     "exitall": _ALONE,
@@ -40,6 +53,22 @@ _REFUSED = {
     "create_only": "fscale writes the files before the timed window by itself",
 }
 _FALSE = ("0", "false", "no")
+# Keys that may be switched off: then they ask for nothing.
+_SWITCHES = ("exitall", "create_only", "stonewall", "wait_for_previous", "fill_device", "fill_fs")
+# Pattern of keys, pattern in their values -> why a cell cannot honour these values.
+_OFF = f"^({'|'.join(_FALSE)})$"
+_REFUSED_VALUES = (
+    ("filename", "[/:]", f"{_OWN_PLACE}; give file names without a directory, one per job"),
+    ("filename_format", r"^/|(^|/)\.\.(/|$)", f"{_OWN_PLACE}; give a relative format"),
+    ("mem|iomem", "/", f"{_OWN_PLACE}; give a kind of memory without a file"),
+    (
+        "write_.*log",
+        "/",
+        "logs go to the directory under test; give a name without a directory",
+    ),
+    ("time_based", _OFF, "the suite sets the length of a cell"),
+    ("stats", _OFF, "fscale counts what all jobs do"),
+)
 
 
 @dataclass
@@ -118,10 +147,10 @@ def read(text: str, name: str) -> Jobs:
     """
     sections: list[JobSection] = []
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if not line or line[0] in ";#":
+        line = re.split("[;#]", raw, maxsplit=1)[0].strip()  # as fio does, even within quotes
+        if not line:
             continue
-        if match := re.fullmatch(r"\[(.+)\]\s*(?:[;#].*)?", line):
+        if match := re.fullmatch(r"\[(.+)\]", line):
             sections.append(JobSection(match[1]))
             continue
         key, equals, value = (part.strip() for part in line.partition("="))
@@ -152,12 +181,9 @@ def check_per_core(jobs: Jobs, per_core: Mapping[str, float], name: str) -> None
 
 
 def _why_not(key: str, value: str) -> str | None:
-    if key in _REFUSED and not (key in ("exitall", "create_only") and value in _FALSE):
+    if key in _REFUSED and not (key in _SWITCHES and value in _FALSE):
         return _REFUSED[key]
-    if key == "time_based" and value in _FALSE:
-        return "the suite sets the length of a cell"
-    if key == "filename" and ("/" in value or ":" in value):
-        return _OWN_PLACE + "; give file names without a directory, one per job"
-    if key.startswith("write_") and key.endswith("_log") and "/" in value:
-        return "logs go to the directory under test; give a name without a directory"
+    for keys, values, reason in _REFUSED_VALUES:
+        if re.fullmatch(keys, key) and re.search(values, value):
+            return reason
     return None

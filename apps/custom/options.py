@@ -24,7 +24,8 @@ def filled(declared: Mapping[str, LoadOption], given: Options, site: Site) -> Op
             if value < 1:
                 raise AppError(
                     f"{site.space} bytes of space are too few for {parts} files; use a larger "
-                    "medium or fewer files"
+                    "medium or fewer files",
+                    fault="user",
                 )
         values[name] = value
     return values

@@ -82,6 +82,7 @@ class Dbench:
     unit = "MB"
     sliced = False
     oversubscribes = False
+    user: str | None = None
 
     def missing(self) -> str | None:
         """The package, unless dbench is installed."""

@@ -122,6 +122,7 @@ class Exim:
     unit = "messages"
     sliced = False
     oversubscribes = False
+    user: str | None = config.USER
 
     def missing(self) -> str | None:
         """The package, unless its program and its user exist."""

@@ -124,6 +124,7 @@ class Personality:
 
     unit = "ops"
     oversubscribes = False
+    user: str | None = None
 
     def __init__(self, descriptor: Descriptor, *, sliced: bool) -> None:
         self.descriptor = descriptor

@@ -93,6 +93,7 @@ class RocksDb:
     unit = "ops"
     sliced = False
     oversubscribes = False
+    user: str | None = None
 
     def missing(self) -> str | None:
         """The package, unless db_bench is installed."""

@@ -95,6 +95,7 @@ class Sysbench:
     unit = "ops"
     sliced = False
     oversubscribes = False
+    user: str | None = None
 
     def missing(self) -> str | None:
         """The package, unless sysbench is installed."""

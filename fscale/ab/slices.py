@@ -144,13 +144,15 @@ def measure_pair(
             try:
                 turns[side] = stack.enter_context(in_turns(*asked, setup.limits, session.do))
             except (LoadEnded, LoadTimeout) as error:
-                raise FscaleError(f"side {side} did not become ready: {error}") from None
+                raise FscaleError(
+                    f"side {side} did not become ready: {error}", fault=error.fault
+                ) from None
         coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
             _alternate(turns, cells, slicing, coin)
             _refuse_without(cells.values(), metrics)
         except LoadTimeout as error:
-            raise FscaleError(f"{error}; the workload was killed") from None
+            raise FscaleError(f"{error}; the workload was killed", fault=error.fault) from None
     return list(cells.values())
 
 
@@ -219,7 +221,8 @@ def _alternate(
         if cells[side].status == "ok" and each and median(each) < MIN_OPS:
             raise FscaleError(
                 f"a worker did only {median(each):.3g} operations in a turn of "
-                f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}"
+                f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}",
+                fault="user",
             )
 
 
@@ -240,7 +243,7 @@ def _refuse_without(cells: Collection[Cell], metrics: Collection[str]) -> None:
     for cell in cells:
         for metric in LATENCIES if cell.status == "ok" else ():
             if metric in metrics and (reason := why_none(cell.latency, metric)):
-                raise FscaleError(f"in slices, {reason}")
+                raise FscaleError(f"in slices, {reason}", fault="user")
 
 
 def _workers(cell: Cell) -> int:

@@ -139,7 +139,7 @@ def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:
     console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
     failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]
     for cell in failed:
-        console.print(f"{cell.id}: {cell.status}: {cell.reason}", markup=False, soft_wrap=True)
+        console.print(f"{cell.id}: {cell.end}: {cell.reason}", markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(Exit.FAILED)
     if cells and all(cell.status == "skipped" for cell in cells):

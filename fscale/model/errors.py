@@ -3,6 +3,8 @@
 
 from enum import IntEnum
 
+from fscale.model.fault import Fault
+
 
 class Exit(IntEnum):
     """The exit codes of every command."""
@@ -18,6 +20,13 @@ class FscaleError(Exception):
     """An error whose text tells the user what is wrong and what to do about it."""
 
     code = Exit.USAGE
+    fault: Fault = "machine"
+    """whose fault it is if this error ends a cell"""
+
+    def __init__(self, text: str = "", *, fault: Fault | None = None) -> None:
+        super().__init__(text)
+        if fault:
+            self.fault = fault
 
 
 class Interrupted(FscaleError):  # noqa: N818 - it is an event that the user asked for

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fscale.model.bench import BenchOutput, CpuTimes, Descriptor
+from fscale.model.fault import Fault
 from fscale.model.results import CellKey, Status
 
 COMM = "fscale-run"  # the name of a worker while it executes operations
@@ -48,6 +49,8 @@ class Outcome:
 
     status: Status
     reason: str | None = None
+    fault: Fault = "load"
+    """whose fault it is if the status is error"""
     unit: str = "ops"
     ops: float = 0
     seconds: float = 0
@@ -101,6 +104,8 @@ class Load(Protocol):
     named: bool
     sliced: bool
     oversubscribes: bool
+    user: str | None
+    """the user as which it works in the directory, if fscale runs as root; None: as root"""
 
     def missing(self) -> str | None:
         """Return why the load cannot run here, and what to install; None if it can run."""

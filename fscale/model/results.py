@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fscale.model.bench import BenchOutput, CpuTimes, Mode, Plain, Strict, Time
+from fscale.model.fault import Fault
 from fscale.model.limits import MOST_CORES, MOST_WORKERS_PER_CPU
 from fscale.model.simulation import Simulation
 
@@ -129,6 +130,11 @@ class Cell(Strict):
     key: CellKey
     status: Status
     reason: str | None = None
+    fault: Fault | None = Field(
+        default=None,
+        description="whose fault an error is: filesystem and load are findings about the side "
+        "that was measured, machine and user are not; null without an error, or if not recorded",
+    )
     disturbed: str | None = Field(
         default=None,
         description="why load of others makes this figure unreliable; null if it does not",
@@ -204,6 +210,11 @@ class Cell(Strict):
     extra: dict[str, Any] = Field(
         default_factory=dict, description="values of the application drivers and of accounting"
     )
+
+    @property
+    def end(self) -> str:
+        """The status, and whose fault an error is: "error (machine)"."""
+        return f"{self.status} ({self.fault})" if self.fault else self.status
 
 
 class Cpu(Strict):

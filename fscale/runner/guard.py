@@ -2,8 +2,10 @@
 """Checks space, permissions and memory before anything on the machine is changed."""
 
 import os
+import pwd
 import resource
 import shutil
+import subprocess
 from pathlib import Path
 
 from fscale.model import filetest
@@ -75,6 +77,38 @@ def check_directory(directory: Path) -> None:
             f"no space: {directory} has {free >> 20} MiB free, but at least "
             f"{MIN_SPACE >> 20} MiB are needed; free some, or give another directory"
         )
+
+
+def check_user(directory: Path, user: str, load: str) -> None:
+    """Check that the user as which a load runs can enter an existing directory.
+
+    Raises:
+        FscaleError: it cannot, or there is no such user.
+    """
+    if os.geteuid():  # then the load runs as the user who runs fscale
+        return
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise FscaleError(
+            f"{load} runs as {user}, but there is no such user; give another user in its TOML file"
+        ) from None
+    where = directory.resolve()
+    for each in (*reversed(where.parents), where):
+        # The kernel knows ACLs and security modules, which the mode of a directory does not show.
+        entered = subprocess.run(
+            ["test", "-x", each],
+            cwd="/",
+            check=False,
+            user=entry.pw_uid,
+            group=entry.pw_gid,
+            extra_groups=(),
+        )
+        if entered.returncode:
+            raise FscaleError(
+                f"{load} runs as {user}, who cannot enter {each}; give another --dir, or, "
+                'for a load of your own, user = "root" in its TOML file'
+            )
 
 
 def memory_available() -> tuple[int, str]:

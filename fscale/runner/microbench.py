@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from fscale.model import catalogue
+from fscale.model import catalogue, fault
 from fscale.model.bench import BenchOutput, Descriptor
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.load import LoadSettings, Outcome, Target
@@ -26,6 +26,7 @@ class Microbench:
     named = True
     sliced = True
     oversubscribes = True
+    user: str | None = None
 
     def __init__(self, descriptor: Descriptor, binary: Path) -> None:
         self.descriptor = descriptor
@@ -84,6 +85,7 @@ class Microbench:
             return Outcome(
                 "error",
                 f"the microbenchmark printed no valid result ({how}): {said or 'no error output'}",
+                fault.of_exit(returncode, fault.of_output(said, "load")),
             )
         status: Status = bench.status
         reason = bench.reason
@@ -103,6 +105,7 @@ class Microbench:
         outcome = Outcome(
             status,
             reason,
+            fault=fault.of_bench(bench.error, [target.scratch]) if bench.error else "filesystem",
             ops=bench.ops,
             seconds=bench.seconds,
             cpu=bench.cpu,

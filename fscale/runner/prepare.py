@@ -144,6 +144,7 @@ def prepare(request: Request) -> Prepared:
     cells = plan.make(suite, descriptors, media, filesystems, counts, seed)
     wanted = {cell.workload for cell in cells}
     resources.check_workers(suite, loads, wanted)
+    resources.check_users(media, loads, wanted)
     missing = resources.missing(request, filesystems, used, loads, wanted, machine)
     usable = {name: m for name, m in used.items() if name not in missing}
     devices = resources.check_media(request, machine, filesystems, usable)

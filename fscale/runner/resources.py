@@ -161,6 +161,19 @@ def check_workers(suite: Suite, loads: Mapping[str, Load], wanted: set[str]) -> 
         )
 
 
+def check_users(media: Mapping[str, Medium], loads: Mapping[str, Load], wanted: set[str]) -> None:
+    """Check that the users of all wanted loads can enter the measured directories.
+
+    Raises:
+        FscaleError: one cannot.
+    """
+    for one in media.values():
+        if one.kind == "dir" and one.path:
+            for name in sorted(wanted):
+                if (user := loads[name].user) and not loads[name].missing():
+                    guard.check_user(Path(one.path), user, name)
+
+
 def missing(
     request: Request,
     filesystems: Mapping[str, FileSystem | None],

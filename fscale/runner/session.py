@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscale.model import filetest
+from fscale.model import fault, filetest
 from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.fault import Fault
 from fscale.model.load import Outcome, Target
 from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey
@@ -122,13 +123,13 @@ class Session:
             yield
         except NotUndone as error:
             stop = Stopped(str(error))
-            _fail(cells, str(error), keep=True)
+            _fail(cells, str(error), error.fault, keep=True)
         except Interrupted as error:
             stop = error
             for cell in cells:
                 cell.status, cell.reason = "interrupted", str(error)
         except (FscaleError, OSError) as error:
-            _fail(cells, str(error))
+            _fail(cells, str(error), self._fault(error))
         for cell in cells:
             cell.commands = list(self.do.log)
             cell.wall_seconds = round(time.monotonic() - clock, 3)
@@ -137,11 +138,18 @@ class Session:
         if stop:
             raise stop
 
+    def _fault(self, error: FscaleError | OSError) -> Fault:
+        if isinstance(error, FscaleError):
+            return error.fault
+        existing = [Path(one.path or "") for one in self.setup.media.values() if one.kind == "dir"]
+        return fault.of_os_error(error, [self.state / "mnt", *(one / "cell" for one in existing)])
+
     def look(self, key: CellKey) -> Cell | None:
         """Make and mount the file system of a cell without measuring; None if that fails.
 
         Raises:
-            FscaleError: a mount option or setting has no effect.
+            FscaleError: a mount option or setting has no effect, or mkfs or the kernel refuses the
+                options that the user gave.
             Stopped: the machine could not be restored.
         """
         cell = new_cell(key)
@@ -152,7 +160,12 @@ class Session:
                 return cell
         except NotUndone as error:
             raise Stopped(str(error)) from None
-        except CommandFailed:
+        except CommandFailed as error:
+            if self._has_options(key.filesystem) and error.fault == "filesystem":
+                raise FscaleError(
+                    f"{key.filesystem} cannot be made and mounted as requested: {error}; correct "
+                    "or leave out its options"
+                ) from None
             return None
 
     def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
@@ -161,12 +174,17 @@ class Session:
         Otherwise every cell would fail for the same reason.
 
         Raises:
-            FscaleError: one of them has no effect.
+            FscaleError: one of them has no effect, or is refused.
         """
         first = {key.filesystem: key for key in reversed(keys)}
-        for name, asked in self.setup.variants.items():
-            if name in first and (asked.mount or asked.settings):
-                self.look(first[name])
+        for name, key in first.items():
+            if self._has_options(name):
+                self.look(key)
+
+    def _has_options(self, filesystem: str) -> bool:
+        """Whether the user gave options of mkfs or mount, or settings, with the file system."""
+        asked = self.setup.variants.get(filesystem)
+        return asked is not None and bool(asked.mount or asked.mkfs or asked.settings)
 
     def lacking(self, key: CellKey) -> str | None:
         """Return why a cell cannot be measured on this machine; None if it can."""
@@ -349,17 +367,22 @@ def new_cell(key: CellKey) -> Cell:
     return Cell(id=key.id, key=key, status="error", started=started, wall_seconds=0)
 
 
-def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
-    """Set the status of cells to error. With `keep`, an earlier reason is kept instead."""
+def _fail(cells: Sequence[Cell], reason: str, fault: Fault, keep: bool = False) -> None:
+    """Set the status of cells to error.
+
+    An earlier error keeps its fault, and with `keep` it keeps its reason, too.
+    """
     for cell in cells:
         had = cell.reason if cell.status == "error" else None
         cell.reason = had if had and keep else "; ".join(filter(None, [had, reason]))
+        cell.fault = cell.fault or fault
         cell.status = "error"
 
 
 def copy_outcome(cell: Cell, outcome: Outcome) -> None:
     """Copy the outcome of a load into its cell."""
     cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
+    cell.fault = outcome.fault if outcome.status == "error" else None
     cell.ops, cell.seconds = outcome.ops, outcome.seconds
     cell.ops_per_second = outcome.ops / outcome.seconds if outcome.seconds else 0
     cell.cpu, cell.bench, cell.latency = outcome.cpu, outcome.bench, outcome.latency

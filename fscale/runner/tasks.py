@@ -146,6 +146,7 @@ def _store(store: Store, answer: Answer, ends: Callable[[Cell], None]) -> None:
     failed = [new_cell(key) for key in answer.task.keys if key.id not in there]
     for cell in failed:
         cell.reason = f"{answer.header.host}: {answer.header.text}"
+        cell.fault = "machine"
     for cell in answer.cells:
         if cell.status == "interrupted":
             cell.reason = f"{cell.reason}; {answer.header.text}"

@@ -108,5 +108,5 @@ def _measure(session: Session, key: CellKey, line: ControllerLine, seconds: floa
                             line.send(turns.take().format_answer())
                     copy_outcome(cell, turns.end())
             except (LoadEnded, LoadTimeout) as error:
-                raise FscaleError(str(error)) from None
+                raise FscaleError(str(error), fault=error.fault) from None
     return cell

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.fault import Fault
 from fscale.sim import rules
 from fscale.sim.emulator import BootFiles
 from fscale.sim.output import Code, Ended, ModeEnd, Parameters, PluginWindow, Sign, Stream, Trouble
@@ -41,8 +42,8 @@ class BootError(FscaleError):
 
     code = Exit.FAILED
 
-    def __init__(self, text: str, point: int | None) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, point: int | None, fault: Fault = "machine") -> None:
+        super().__init__(text, fault=fault)
         self.point = point
 
 
@@ -165,9 +166,9 @@ class Boot:
         if self._trouble is not None:
             raise BootError(f"the simulator gave up: {self._trouble}", self.current)
         if gone and not self.ended:
-            raise BootError(self._why_gone(), self.current)
+            raise self._gone()
         if not self.ended and (hung := self._hung()):
-            raise BootError(f"{hung}. {self.stacks()}", self.current)
+            raise BootError(f"{hung}. {self.stacks()}", self.current, "filesystem")
         return []
 
     def logs(self) -> dict[str, bytes]:
@@ -257,14 +258,17 @@ class Boot:
         self._alive = now
         return measured
 
-    def _why_gone(self) -> str:
+    def _gone(self) -> BootError:
+        """The error of a guest that ended early: its kernel's, or QEMU's, as when it is killed."""
         log = self.place.console
         text = log.read_text(errors="replace") if log.exists() else ""
         verdict = console.judge(text)
         reported = re.findall(r"^fscale-sim: (.*)$", console.strip_escapes(text), re.M)
         errors = self.place.errors.read_text(errors="replace").strip()
         words = reported[-1:] or [verdict.summary or "", *errors.splitlines()[-3:]]
-        return "the guest ended early: " + ("; ".join(filter(None, words)) or "it printed nothing")
+        why = "; ".join(filter(None, words)) or "it printed nothing"
+        blamed: Fault = "filesystem" if reported or verdict.summary else "machine"
+        return BootError(f"the guest ended early: {why}", self.current, blamed)
 
     def _hung(self) -> str | None:
         now = time.monotonic()

@@ -151,7 +151,7 @@ def _follow(
         rest = one.boot.unfinished
         if error.point is not None and one.boot.up is not None:
             lost = next(point for point in rest if point.number == error.point)
-            cell = cells.failed(lost.key, str(error), at)
+            cell = cells.failed(lost.key, error, at)
             store.save_cell(cell)
             reporter.ends(cell)
             rest = [point for point in rest if point is not lost]

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from fscale.model import fault
 from fscale.model.bench import BenchOutput
 from fscale.model.catalogue import explain
 from fscale.model.errors import Exit
+from fscale.model.fault import Fault
 from fscale.model.results import Cell, CellKey, Status
 from fscale.model.simulation import (
     KINDS,
@@ -22,7 +24,7 @@ from fscale.model.simulation import (
     SimulatedWindow,
     Simulation,
 )
-from fscale.sim.boot import PointResult
+from fscale.sim.boot import BootError, PointResult
 from fscale.sim.kerneltypes import Types
 from fscale.sim.output import PluginLine, PluginWindow, Transfers
 from fscale.sim.precision import half_width, throughput
@@ -72,6 +74,7 @@ def cell(
         key=key,
         status=status,
         reason=reason,
+        fault=_fault(bench) if status == "error" else None,
         started=started,
         wall_seconds=measured.host_seconds,
         ops=ops,
@@ -86,15 +89,27 @@ def cell(
     )
 
 
+def _fault(bench: BenchOutput | None) -> Fault:
+    return fault.of_bench(bench.error) if bench and bench.error else "filesystem"
+
+
 def rate(windows: Sequence[SimulatedWindow]) -> float:
     """Operations per simulated second in the median window, because a tick may disturb one."""
     rates = [window.ops / window.seconds for window in windows if window.seconds]
     return statistics.median(rates) if rates else 0.0
 
 
-def failed(key: CellKey, reason: str, started: str) -> Cell:
+def failed(key: CellKey, error: BootError, started: str) -> Cell:
     """The cell of a point that hung or whose guest broke."""
-    return Cell(id=key.id, key=key, status="error", reason=reason, started=started, wall_seconds=0)
+    return Cell(
+        id=key.id,
+        key=key,
+        status="error",
+        reason=str(error),
+        fault=error.fault,
+        started=started,
+        wall_seconds=0,
+    )
 
 
 def counts(simulated: Simulation) -> dict[str, float]:

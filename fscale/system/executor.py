@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
+from fscale.model.fault import Fault, of_exit, of_output
 from fscale.model.paths import TOOL_PATH
 from fscale.model.results import Command
 from fscale.system.environment import PLAIN_UMASK, of_children
@@ -26,7 +27,16 @@ _FIRST, _LAST = 3, 2  # lines shown of a failed command's output
 
 
 class CommandFailed(FscaleError):  # noqa: N818 - it says what happened
-    """A command failed, or did not end in time."""
+    """A command failed, or did not end in time.
+
+    `blamed` is the fault if the command works on the file system under test, such as mkfs: that of
+    the file system, unless the command is missing, was killed from outside, was only slow, or
+    lacked space or a resource.
+    """
+
+    def __init__(self, text: str, *, blamed: Fault = "machine", fault: Fault | None = None) -> None:
+        super().__init__(text, fault=fault)
+        self.blamed = blamed
 
 
 def which(tool: str) -> str | None:
@@ -108,18 +118,25 @@ class Executor:
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            stuck = False
+            try:
                 child.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                stuck = True
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CommandFailed(
-                    f"`{shlex.join(argv)}` did not end within {timeout:g} s"
+                    f"`{shlex.join(argv)}` did not end within {timeout:g} s",
+                    blamed="filesystem" if stuck else "machine",
                 ) from None
             raise
         seconds = time.monotonic() - started
         self.log.append(Command(argv=argv, seconds=round(seconds, 4), returncode=child.returncode))
         if child.returncode != 0:
             said = summarise_failure(err) or summarise_failure(out) or "no output"
-            raise CommandFailed(f"`{shlex.join(argv)}` failed ({child.returncode}): {said}")
+            raise CommandFailed(
+                f"`{shlex.join(argv)}` failed ({child.returncode}): {said}",
+                blamed=of_exit(child.returncode, of_output(said, "filesystem")),
+            )
         return out
 
     def write(self, path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from fscale.model.errors import FscaleError
 from fscale.model.results import Command
 from fscale.runner.machine.changes import Cgroup
 from fscale.system import processes
@@ -15,8 +16,10 @@ from fscale.system.environment import PLAIN_UMASK
 from fscale.system.executor import Executor
 
 
-class LoadTimeout(Exception):  # noqa: N818
+class LoadTimeout(FscaleError):  # noqa: N818
     """The load was not ready, or did not end, within its time limit."""
+
+    fault = "filesystem"
 
 
 class Child:
@@ -68,7 +71,10 @@ class Child:
         """
         ready, _, _ = select.select([self._ready], [], [], timeout)
         if not ready:
-            raise LoadTimeout(f"the load was not ready within {timeout:g} s")
+            raise LoadTimeout(
+                f"the load was not ready within {timeout:g} s (setup_limit of the suite)",
+                fault="user",
+            )
         return os.read(self._ready, 16).startswith(b"ready")
 
     def go(self) -> None:

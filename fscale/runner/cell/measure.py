@@ -61,11 +61,11 @@ def measure(
     try:
         outcome, disturbed = _run(child, load, target, settings, limits, profiler, context)
     except LoadTimeout as error:
-        outcome = Outcome("error", f"{error}; it was killed")
+        outcome = Outcome("error", f"{error}; it was killed", error.fault)
     finally:
         left = child.end()
     if left:
-        outcome = Outcome("error", f"the load hangs in the kernel: {'; '.join(left)}")
+        outcome = Outcome("error", f"the load hangs in the kernel: {'; '.join(left)}", "filesystem")
         outcome.extra["stuck"] = left
     return outcome, disturbed
 

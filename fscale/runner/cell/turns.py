@@ -19,7 +19,7 @@ _SECONDS = r"(\d{1,9}\.\d{9})"
 _ANSWER = re.compile(rf"(\d{{1,18}}) {_SECONDS} {_SECONDS} {_SECONDS} (time|exhausted)")
 
 
-class LoadEnded(Exception):  # noqa: N818
+class LoadEnded(FscaleError):  # noqa: N818
     """The load ended instead of taking a turn; its outcome says why."""
 
 
@@ -107,12 +107,13 @@ def in_turns(
         ready = child.wait_ready(limits.setup)
         turns = SlicedLoad(child, load, target, limits)
         if not ready:
-            raise LoadEnded(turns.end().reason)
+            outcome = turns.end()
+            raise LoadEnded(outcome.reason or "", fault=outcome.fault)
         yield turns
     finally:
         left = child.end()
     if left:
-        raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}")
+        raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}", fault="filesystem")
 
 
 __all__ = ["LoadEnded", "LoadTimeout", "SlicedLoad", "Turn", "in_turns", "turn_settings"]

@@ -34,6 +34,10 @@ class NotUndone(CommandFailed):
     """A change could not be undone; the text says why."""
 
 
+class MountFailed(CommandFailed):
+    """The kernel refuses a mount."""
+
+
 def insist(change: Callable[[], None], seconds: float) -> OSError | None:
     """Retry a change that the kernel may refuse for a while, as with EBUSY of a CPU.
 
@@ -148,7 +152,7 @@ class Mount(Change):
                 do.run([*argv, self.source, str(self.target)])
             except CommandFailed as error:
                 words = self.fstype, Path(self.source).name
-                raise CommandFailed(f"{error}{log.about(*words)}") from None
+                raise MountFailed(f"{error}{log.about(*words)}", fault=error.blamed) from None
 
     def undo(self, do: Executor) -> None:
         """Unmount, retrying for a while if it is busy, and remove the directory if it is `own`."""
@@ -161,7 +165,9 @@ class Mount(Change):
                 do.run(["umount", str(self.target)], timeout=120)
             except CommandFailed as error:
                 if time.monotonic() > deadline:
-                    raise NotUndone(f"{self.target} cannot be unmounted: {error}") from None
+                    raise NotUndone(
+                        f"{self.target} cannot be unmounted: {error}", fault=error.blamed
+                    ) from None
                 time.sleep(0.2)
         if self.own:
             do.rmdir(self.target)
@@ -313,7 +319,9 @@ class Cgroup(Change):
             do.rmdir(self.path)
             return
         if left := self.kill():
-            raise NotUndone("; ".join(processes.describe_stuck(pid) for pid in left))
+            raise NotUndone(
+                "; ".join(processes.describe_stuck(pid) for pid in left), fault="filesystem"
+            )
         for attempt in range(50):  # a dead process keeps its cgroup busy for a moment
             try:
                 do.rmdir(self.path)

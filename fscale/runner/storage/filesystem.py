@@ -58,7 +58,7 @@ def make(fs: FileSystem, device: str, do: Executor) -> None:
     try:
         do.run(argv, timeout=600)
     except CommandFailed as error:
-        raise CommandFailed(_hinted(fs, str(error))) from None
+        raise CommandFailed(_hinted(fs, str(error)), fault=error.blamed) from None
     _flush(device, do)
     if Path("/run/udev/control").exists() and which("udevadm"):
         do.run(["udevadm", "settle", "--timeout=10"])
@@ -94,7 +94,8 @@ def without_lazy_writes(fs: FileSystem, node: Path, options: list[str]) -> list[
         raise FscaleError(
             f"{left} inode tables of {fs.title} are not initialised, and with init_itable a kernel "
             "thread writes them during the load; leave init_itable out, or add "
-            "-E lazy_itable_init=0 to mkfs"
+            "-E lazy_itable_init=0 to mkfs",
+            fault="user",
         )
     return [*options, "noinit_itable"]
 
@@ -111,7 +112,8 @@ def refuse_without_effect(fs: FileSystem, mounted: Mounted) -> None:
         shown = [option for option in mounted.options if group(option) in groups]
         raise FscaleError(
             f"mount option {', '.join(wrong)} of {fs.title} had no effect: the kernel shows "
-            f"{', '.join(shown) or 'no such option'}; leave it out or correct it"
+            f"{', '.join(shown) or 'no such option'}; leave it out or correct it",
+            fault="user",
         )
 
 
@@ -131,7 +133,9 @@ def checked(fs: FileSystem, device: str | None, do: Executor) -> Iterator[None]:
         try:
             do.run(argv, timeout=600)
         except CommandFailed as error:
-            raise CommandFailed(f"{fs.title} is damaged after the cell: {error}") from None
+            raise CommandFailed(
+                f"{fs.title} is damaged after the cell: {error}", fault=error.blamed
+            ) from None
 
 
 def _hinted(fs: FileSystem, message: str) -> str:

@@ -224,3 +224,30 @@ def test_only_loads_that_can_be_spread_get_partitions() -> None:
     assert {(c.workload, c.filesystem) for c in cells} == {
         ("exim", "ext4"), ("exim", "ext4:4"), ("dbench", "ext4"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "fault"),
+    [
+        (1, "dd: error writing: No space left on device", "user"),
+        (1, "dd: error writing: Disk quota exceeded", "user"),
+        (1, "dd: error writing: Input/output error", "load"),
+        (1, "cannot fork: Cannot allocate memory", "machine"),
+        (-9, "", "machine"),
+        (137, "", "machine"),
+        (-11, "", "load"),
+    ],
+)
+def test_whose_fault_a_failed_program_is(code: int, text: str, fault: str) -> None:
+    error = failure("dd", code, text)
+    assert error.fault == fault
+    printed = {
+        "schema_version": 1,
+        "workload": "dbench",
+        "status": "error",
+        "reason": str(error),
+        "fault": error.fault,
+    }
+    load = AppLoad(Dbench())
+    target = Target(synthetic.key(), Path("/d"), [0], 1, 1, Path("/s"), None)
+    assert load.parse(target, 1, json.dumps(printed), "").fault == fault

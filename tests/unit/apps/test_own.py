@@ -4,6 +4,8 @@
 import getpass
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -43,7 +45,10 @@ def own(directory: Path, text: str = FIO, job: str | None = JOB) -> str:
     ["directory=/mnt", "filename=/mnt/x", "filename=x:y", "cpus_allowed=0", "time_based=0",
      "time_based = no", "numa_cpu_nodes=0", "stonewall", "startdelay=5", "include other.fio",
      "include=other.fio", "read_iolog=log", "uid=0", "exec_prerun=reboot", "cgroup=x", "wait_for=a",
-     "opendir=/etc", "write_lat_log=/tmp/x", "chroot=/", "ioscheduler=none", "exitall"],
+     "opendir=/etc", "write_lat_log=/tmp/x", "chroot=/", "ioscheduler=none", "exitall",
+     "wait_for_previous", "wait_for_previous=1", "write_iolog=/tmp/x", "filename_format=/t/$jobnum",
+     "filename_format=../$jobnum", "ss=iops:30%", "steadystate=iops:30%", "ss_dur=1", "fill_fs=1",
+     "mem=mmap:/tmp/x", "iomem=mmap:/tmp/x", "stats=0", "profile=tiobench", "replay_redirect=/x"],
 )  # fmt: skip
 @pytest.mark.parametrize("section", ["global", "readers"])
 def test_what_a_cell_cannot_honour_is_refused_with_its_line(line: str, section: str) -> None:
@@ -51,6 +56,26 @@ def test_what_a_cell_cannot_honour_is_refused_with_its_line(line: str, section: 
     number = text.splitlines().index(line) + 1
     with pytest.raises(FscaleError, match=rf"^own\.fio:{number}: "):
         jobs.read(text, "own.fio")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["filename=data1  ; was /dev/sdx", "filename=data1# a/b", "stonewall=0", "stats=1 # stonewall",
+     "fill_device=0", "write_iolog=log", "filename_format=$jobname.$jobnum", "iomem=malloc"],
+)  # fmt: skip
+def test_comments_and_harmless_values_are_accepted(line: str) -> None:
+    (section,) = jobs.read(f"[a] ; a comment\n{line}\n", "own.fio").sections
+    key, _, value = line.partition("=")
+    assert section.name == "a"
+    assert section.keys == [(key, value.replace("#", ";").partition(";")[0].strip())]
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_the_other_names_of_refused_keys_are_refused() -> None:
+    for name in jobs._REFUSED:
+        argv = ["fio", f"--cmdhelp={name}"]
+        told = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+        assert set(re.findall(r"alias: (\S+)", told)) <= jobs._REFUSED.keys()
 
 
 @pytest.mark.parametrize("text", ["", "[global]\nbs=4k\n", "bs=4k\n[a]\n", "[a]\n[a]\n"])

@@ -100,8 +100,42 @@ def test_fio_without_percentiles_has_no_tail() -> None:
 def test_fio_with_a_failed_job_is_an_error() -> None:
     said = json.loads(text("fio.json"))
     said["jobs"][1]["error"] = 28
-    with pytest.raises(AppError, match="job writer failed with errno 28"):
+    with pytest.raises(AppError, match=r"job writer failed .*errno 28") as raised:
         fio.parse(json.dumps(said, indent=1))
+    assert raised.value.fault == "user"
+    said["jobs"][1]["error"] = 5
+    with pytest.raises(AppError, match="Input/output error") as raised:
+        fio.parse(json.dumps(said, indent=1))
+    assert raised.value.fault == "load"
+
+
+def test_fio_whose_jobs_hide_their_errors_is_an_error() -> None:
+    said = json.loads(text("fio.json"))
+    said["jobs"][1] |= {"total_err": 3, "first_error": 5}
+    with pytest.raises(AppError, match=r"3 failed operations .Input/output error"):
+        fio.parse(json.dumps(said, indent=1))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_fio_counts_reads_and_writes_that_are_one_figure(both: bool) -> None:
+    said = json.loads(text("fio.json"))
+    apart = fio.parse(json.dumps(said, indent=1))
+    for job in said["jobs"]:
+        way = max((job[way] for way in ("read", "write")), key=lambda way: way["total_ios"])
+        job["mixed"] = way
+        for name in () if both else ("read", "write", "trim"):
+            del job[name]
+    report = fio.parse(json.dumps(said, indent=1))
+    assert (report.operations, report.bytes) == (apart.operations, apart.bytes)
+    assert report.latency == apart.latency
+    assert report.mixed == (0 if both else apart.operations)
+
+
+@pytest.mark.parametrize("jobs", [[], [{}], [{"error": 0}], [{"error": 0, "read": {}}], {}, None])
+def test_fio_with_json_of_another_form_is_a_sentence(jobs: object) -> None:
+    with pytest.raises(AppError, match="expects jobs with read, write, trim or mixed") as raised:
+        fio.parse(json.dumps({"jobs": jobs}, indent=1))
+    assert raised.value.fault == "machine"
 
 
 def test_fio_without_json_is_an_error() -> None:

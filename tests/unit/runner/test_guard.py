@@ -182,3 +182,18 @@ def test_a_medium_is_no_larger_than_files_may_be(monkeypatch: pytest.MonkeyPatch
     assert "8 MiB" in limited
     monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
     guard.check_file_size(9 * MIB, "ram")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_directory_that_the_user_of_a_load_cannot_enter_is_refused(tmp_path: Path) -> None:
+    closed = tmp_path / "home"
+    (closed / "scratch").mkdir(parents=True)
+    for each in (tmp_path, *tmp_path.parents):
+        if each.name.startswith("pytest") or each == tmp_path:
+            each.chmod(0o755)
+    guard.check_user(closed / "scratch", "nobody", "copy")
+    closed.chmod(0o700)
+    said = refused(guard.check_user, closed / "scratch", "nobody", "copy")
+    assert f"copy runs as nobody, who cannot enter {closed};" in said
+    guard.check_user(closed / "scratch", "root", "copy")
+    assert "no such user" in refused(guard.check_user, closed, "no-such-user", "copy")

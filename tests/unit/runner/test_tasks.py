@@ -94,6 +94,7 @@ def test_a_machine_plans_the_run_and_each_cell_is_a_task(tmp_path: Path) -> None
     assert {n: c.status for n, c in stored.items()} == {1: "ok", 2: "interrupted", 3: "error"}
     assert "TIMEOUT" in str(stored[2].reason)
     assert "TIMEOUT" in str(stored[3].reason)
+    assert stored[3].fault == "machine"
     assert len(ended) == 3
 
 

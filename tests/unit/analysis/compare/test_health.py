@@ -6,6 +6,7 @@ import pytest
 from fscale.analysis.compare.health import health, is_broken
 from fscale.analysis.compare.model import Tally
 from fscale.analysis.compare.pairs import match_cells
+from fscale.analysis.formats.outcome import outcome
 from fscale.model.results import Cell
 from tests.support.synthetic import cell, key
 
@@ -102,3 +103,22 @@ def test_a_full_medium_is_no_broken_file_system() -> None:
     assert not is_broken(full)
     assert not is_broken(cell(key(), 100.0))
     assert is_broken(cell(key(), 100.0, status="error", bench=None))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "outcome_of_new"),
+    [
+        ("filesystem", "broken", "broken"),
+        ("load", "broken", "broken"),
+        ("machine", None, "unusable"),
+        ("user", None, "unusable"),
+        (None, "broken", "broken"),
+    ],
+)
+def test_only_the_file_system_and_the_load_can_be_broken(
+    fault: str | None, kind: str | None, outcome_of_new: str
+) -> None:
+    failed = cell(key(2), 0.0, status="error", reason="EIO", fault=fault)
+    changes = health(match_cells(side("gg"), [*side("g"), failed]), lost_in_new=False)
+    assert [change.kind for change in changes] == ([kind] if kind else [])
+    assert outcome(failed) == outcome_of_new
