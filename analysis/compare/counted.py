@@ -141,7 +141,7 @@ def _judge_points(points: Points) -> list[Judgement]:
 
 
 def _scored_points(points: Points) -> Points:
-    """The points without profiled cells, and without those of what-if answers."""
+    """The points without profiled cells."""
     scored = {
         subject: (_scored_cells(base), _scored_cells(new))
         for subject, (base, new) in points.items()
@@ -150,7 +150,7 @@ def _scored_points(points: Points) -> Points:
 
 
 def _scored_cells(cells: Iterable[Cell]) -> list[Cell]:
-    return [c for c in cells if c.key.side in (None, "A", "B") and c.key.profile is None]
+    return [c for c in cells if c.key.profile is None]
 
 
 def _judge_point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:

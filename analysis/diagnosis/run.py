@@ -16,7 +16,6 @@ from fscale.analysis.diagnosis.triage import Suspect, Triage, triage
 from fscale.analysis.diagnosis.verdict import CurveVerdict, judge_point, suspects_of
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import summarise
-from fscale.analysis.whatif import is_whatif
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
@@ -106,7 +105,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             seen = ones[0].simulation is not None
             triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
-        summarise(cell for cell in results.scored if not is_whatif(cell)),
+        summarise(results.scored),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),

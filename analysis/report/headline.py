@@ -46,6 +46,7 @@ def counted(results: Results) -> dict[str, Any]:
         "unreadable": len(results.unreadable),
         "missing": results.missing,
         "controls": len(results.controls),
+        "whatifs": len(results.whatifs),
     }
 
 

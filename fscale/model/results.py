@@ -16,6 +16,7 @@ Control = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
 CpuPlacement = Literal["packed", "spread"]
 NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
+WHATIF_SIDE = "free-"  # then the rank of the object whose sharing costs nothing
 _CREW: dict[str, int | str] = {"workers_per_cpu": 1, "placement": "packed"}
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
@@ -75,6 +76,11 @@ class CellKey(Strict):
     def control(self) -> bool:
         """Whether it is a control cell, which measures the machine itself and is never scored."""
         return self.filesystem == NO_FILESYSTEM
+
+    @property
+    def whatif(self) -> bool:
+        """Whether it is a cell of a what-if, which no file system can reach and is never scored."""
+        return self.side is not None and self.side.startswith(WHATIF_SIDE)
 
     @property
     def id(self) -> str:
