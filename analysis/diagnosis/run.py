@@ -57,7 +57,14 @@ class Law:
     curve: Curve
     workload: str
     fit: "Fit | None"
+    """by the number of cores with a worker that counts: a background writer's core is none"""
     reason: str | None
+
+    @property
+    def beside(self) -> int:
+        """The number of cores that a background writer takes."""
+        first = self.curve.points[0]
+        return first.key.cores - first.worked_cores
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,7 @@ def _law(name: str, curve: Curve) -> Law:
     points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
     # If a core itself gives less than at the base, that is not contention: compensate for it.
     pairs = [
-        (p.key.cores, float(rate) / curve.efficiency(p.key.cores))
+        (p.worked_cores, float(rate) / curve.efficiency(p.key.cores))
         for p in points
         for rate in p.values
     ]
