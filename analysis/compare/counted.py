@@ -17,6 +17,7 @@ from fscale.analysis.compare.model import Comparison, Judgement, Sample, Subject
 from fscale.analysis.compare.pairs import Points, match_cells
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.compare.warnings import IDENTICAL
 from fscale.analysis.metrics import COUNT, INSTRUCTIONS
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
@@ -125,6 +126,7 @@ def compare(sides: Sides, matched: Points) -> Comparison:
         missing_in_new=lacking[1],
         warnings=[
             "both sides are simulated: counts per operation are judged, rates are not",
+            *([IDENTICAL] if sides.identical else []),
             *(printable(text) for text in not_judged),
         ],
     )

@@ -174,8 +174,8 @@ def _collect(cells: Sequence[Cell], metrics: Collection[str]) -> dict[str, _Coll
                 value = _value(cell, metric) if cell.status == "ok" else None
                 if value is None or not math.isfinite(value) or value <= 0:
                     side.unusable += 1
-                    if cell.status == "ok":
-                        side.missing[why_missing(cell, metric) or "it is not positive"] += 1
+                    if cell.status == "ok" and (why := why_missing(cell, metric)):
+                        side.missing[why] += 1
                     continue
                 side.values[repetition] = value
                 if cell.disturbed is not None and metric in (THROUGHPUT, *NAMED):
@@ -188,7 +188,8 @@ def _collect(cells: Sequence[Cell], metrics: Collection[str]) -> dict[str, _Coll
                     side.values[repetition] = count
                 else:
                     side.unusable += 1
-                    side.missing["it was not counted"] += 1
+                    if event not in (cell.counts or {}):
+                        side.missing["it was not counted"] += 1
     return {
         metric: side
         for metric, side in by_metric.items()

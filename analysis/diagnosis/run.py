@@ -49,6 +49,13 @@ class Cost:
     high: float
     points: int
 
+    @property
+    def sentence(self) -> str:
+        """The cost in words; a profiled cell that is faster shows only noise."""
+        shown = f"{self.ratio:.3f} of the unprofiled throughput ({self.low:.3f} to {self.high:.3f})"
+        cost = f"costs {1 - self.ratio:.1%}" if self.ratio < 1 else "has no measurable cost"
+        return f"the {self.profiler} profile {cost}: {shown}"
+
 
 @dataclass(frozen=True)
 class Law:

@@ -160,7 +160,7 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
     run, machine = results.run, results.run.machine
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
     build = machine.build.version if machine.build else ""
-    columns = (run.id, run.started, run.state, machine.identity, machine.kernel, build)
+    columns = (run.id, run.started, run.state_shown, machine.identity, machine.kernel, build)
     number = index.execute(
         "INSERT INTO run (path, name, started, state, machine, kernel, build, revision)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -452,3 +452,8 @@ class Run(Strict):
         description="the logs of another program from which the run was imported; what they do not "
         "contain is empty, null or 0",
     )
+
+    @property
+    def state_shown(self) -> str:
+        """The state for a reader: "running" is also what a killed run said last."""
+        return "unfinished" if self.state == "running" else self.state
