@@ -289,3 +289,11 @@ def test_heat_and_frequency_are_told(tmp_path: Path) -> None:
     cool = report(tmp_path / "cool", [*MEASURED, *control(TURBO)])
     assert given(cool, 16).khz is None
     assert not any("heat" in limit for limit in headline.limits(cool))
+
+
+def test_a_report_of_disturbed_cells_says_so_first(tmp_path: Path) -> None:
+    busy = [cell.model_copy(update={"disturbed": "a build"}) for cell in curve("DRBL", FLAT)]
+    first = headline.limits(report(tmp_path / "busy", busy))[0]
+    assert first.startswith("Other processes disturbed 100% of the repetitions (15 of 15)")
+    some = report(tmp_path / "some", [*busy[:3], *curve("DRBL", FLAT)[3:]])
+    assert not any("disturbed" in limit for limit in headline.limits(some))
