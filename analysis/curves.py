@@ -111,10 +111,25 @@ class Curve:
         """A core's throughput by the control, as a share of that at the base."""
         return self.control.efficiency(cores) if self.control else 1.0
 
+    def machine_kept(self, start: Point, end: Point) -> float:
+        """The share of its throughput that the machine itself keeps between two points.
+
+        It is 1 unless the control, which shares nothing, is slower at `end` than at `start`.
+        """
+        if self.control is None:
+            return 1.0
+        before, after = (self.control.measured(p.key.cores) for p in (start, end))
+        return min(1.0, after / before) if before and after else 1.0
+
     @property
     def linear(self) -> float:
         """`linear_at` of the highest core count."""
         return self.linear_at(self.top)
+
+    @property
+    def kept(self) -> float:
+        """`machine_kept` from the base to the highest core count."""
+        return self.machine_kept(self.points[0], self.top)
 
     @property
     def most(self) -> float:

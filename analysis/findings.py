@@ -40,17 +40,19 @@ class CurveFinding:
         return bool(self.curve.top.disturbed or (base and base.disturbed))
 
 
-def judge(ratio: Ratio, linear: float, most: float) -> Scaling:
+def judge(ratio: Ratio, linear: float, most: float, kept: float = 1.0) -> Scaling:
     """Judge a speed-up against the linear one, by physical cores, and `most`, by hardware threads.
 
     The curve is flat if the interval from the two spreads includes 1, or if the ratio is within
-    `CLEAR_FROM` of 1. Otherwise it falls (below 1), gains partly, scales (at least `SCALES_FROM`
+    `CLEAR_FROM` of 1. Otherwise it falls (below 1, and clearly below `kept`, the share that the
+    machine itself keeps), gains partly, scales (at least `SCALES_FROM`
     of linear) or gains more than the CPUs can give (at least `SUPERLINEAR_FROM` of `most`).
     """
     if ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) <= CLEAR_FROM:
         return Scaling.FLAT
     if ratio.value < 1:
-        return Scaling.FALLS
+        falls = ratio.high < kept and ratio.value < (1 - CLEAR_FROM) * kept
+        return Scaling.FALLS if falls else Scaling.FLAT
     if ratio.value >= SUPERLINEAR_FROM * most:
         return Scaling.SUPERLINEAR
     return Scaling.SCALES if ratio.value >= SCALES_FROM * linear else Scaling.PARTLY
@@ -63,7 +65,6 @@ def findings(page: Page) -> list[CurveFinding]:
         for curve in panel.curves:
             ratio = curve.top_speedup
             if ratio is not None:
-                classified.append(
-                    CurveFinding(panel, curve, ratio, judge(ratio, curve.linear, curve.most))
-                )
+                verdict = judge(ratio, curve.linear, curve.most, curve.kept)
+                classified.append(CurveFinding(panel, curve, ratio, verdict))
     return classified

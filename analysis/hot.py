@@ -59,7 +59,7 @@ class Hot:
 
 
 def rows(points: Iterable[Point]) -> list[SimulatedPoint]:
-    """The simulated points, without those of a what-if, which have their own table."""
+    """The simulated points, without the sides of a paired run."""
     return [
         SimulatedPoint(point, medians([s.shares() for s in simulated]), medians(_counts(point)))
         for point in points

@@ -42,6 +42,13 @@ SHOWN = (THROUGHPUT, CPU_EFFICIENCY, *NAMED)
 """those of which there are curves and histories"""
 EVERY = (*METRICS, *NAMED)
 
+UNRECORDED = {
+    THROUGHPUT: "no operation was counted",
+    CPU_EFFICIENCY: "CPU time was not recorded",
+    SETTLED: "deferred work was not written out between turns",
+}
+"""metric -> why a cell has no value of it"""
+
 Value = Callable[[Cell], float | None]
 
 
@@ -110,7 +117,9 @@ def _shares(cell: Cell) -> list[float]:
 
 
 def why_missing(cell: Cell, metric: str) -> str:
-    """Why a good cell has none of LATENCIES or FAIRNESS, as a clause; empty if it has it."""
+    """Why a good cell has no value of a metric, as a clause; empty if it has one."""
+    if metric in UNRECORDED:
+        return "" if VALUES[metric](cell) else UNRECORDED[metric]
     if cell.slices is not None and metric in NEVER_SLICED:
         return f"slices are too short for {metric} (`fscale ab --whole` measures repetitions)"
     if metric in FAIRNESS:

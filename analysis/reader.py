@@ -46,6 +46,8 @@ class Results:
     """the control cells, which are not among `cells`"""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """the machine of each successful cell by the cell's id, if several measured the run (`--on`)"""
+    whatifs: tuple[Cell, ...] = ()
+    """the cells of what-ifs, which are not among `cells` either"""
 
     @property
     def scored(self) -> list[Cell]:
@@ -53,10 +55,14 @@ class Results:
         return [c for c in self.cells if c.status == "ok" and c.key.profile is None]
 
     @property
+    def every(self) -> tuple[Cell, ...]:
+        """The cells, those of the controls and those of what-ifs."""
+        return (*self.cells, *self.controls, *self.whatifs)
+
+    @property
     def missing(self) -> int:
         """How many planned cells left no file."""
-        there = len(self.cells) + len(self.controls) + len(self.unreadable)
-        return max(0, self.run.planned_cells - there)
+        return max(0, self.run.planned_cells - len(self.every) - len(self.unreadable))
 
 
 def as_typed(command: str) -> str:
@@ -169,9 +175,10 @@ def load(run_dir: Path) -> Results:
         _name_measuring_hosts(run, set(hosts.values()))
     cells, mixed = _one_control(cells)
     controls = tuple(cell for cell in cells if cell.key.control)
-    others = tuple(cell for cell in cells if not cell.key.control)
+    whatifs = tuple(cell for cell in cells if cell.key.whatif)
+    others = tuple(cell for cell in cells if not cell.key.control and not cell.key.whatif)
     run.warnings += [*mixed, *windows.warnings(run, others)]
-    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls, hosts)
+    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls, hosts, whatifs)
 
 
 def _hosts(run_dir: Path, run: Run, cells: Iterable[Cell]) -> dict[str, str]:

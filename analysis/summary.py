@@ -162,16 +162,18 @@ def summarise(
 ) -> list[Point]:
     """Group scored cells of one run into points, ordered by their names and core counts.
 
-    `run` is its label if there are several, `hosts` are its `Results.hosts`. Cells without the
-    metric are left out.
+    `run` is its label if there are several, `hosts` are its `Results.hosts`. A point is left out if
+    one of its cells lacks the metric: slow repetitions are those that lack a percentile, and the
+    others do not stand for them.
     """
     known = hosts or {}
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in scored:
-        if VALUES[metric](cell) is not None:
-            groups[cell.key.point].append(cell)
+        groups[cell.key.point].append(cell)
     points = []
     for cells in groups.values():
+        if any(VALUES[metric](cell) is None for cell in cells):
+            continue
         cells.sort(key=lambda c: c.key.repetition)
         machines = frozenset(known[c.id] for c in cells if c.id in known)
         points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run, metric, machines))

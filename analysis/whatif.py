@@ -26,11 +26,6 @@ class WhatIf:
         return self.free / self.base
 
 
-def is_whatif(cell: Cell) -> bool:
-    """Whether the cell answers a what-if, so it is not a point of a file system's curve."""
-    return cell.key.side is not None and cell.simulation is not None and bool(cell.simulation.free)
-
-
 def answers(cells: Iterable[Cell]) -> list[WhatIf]:
     """The answers by the name of their point, the largest gain of a point first."""
     base: dict[str, list[float]] = defaultdict(list)
@@ -40,7 +35,7 @@ def answers(cells: Iterable[Cell]) -> list[WhatIf]:
             continue
         if cell.key.side is None:
             base[cell.key.point].append(cell.ops_per_second)
-        elif is_whatif(cell):
+        elif cell.key.whatif:
             plain = cell.key.model_copy(update={"side": None})
             free[plain.point, ", ".join(cell.simulation.free)].append(cell)
     results = [

@@ -13,6 +13,7 @@ from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.compare.warnings import between_boots, collect_warnings
+from fscale.analysis.metrics import NAMED
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 
@@ -80,13 +81,13 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
 
 def _refuse_missing(pairing: Pairing, settings: Settings) -> None:
     """FscaleError if a metric that was asked for by name has a value at no point."""
-    for metric in settings.metrics:
+    for metric in (m for m in settings.metrics if m in NAMED):
         tests = [test for test in pairing.tests if test.metric == metric]
         reasons = dict.fromkeys(
-            f"{name}: {side.missing}"
+            f"{name}: {side.gap}"
             for test in tests
             for name, side in (("BASE", test.base), ("NEW", test.new))
-            if side.missing
+            if side.gap
         )
         if reasons and not any(test.base.values and test.new.values for test in tests):
             raise FscaleError(f"{metric} cannot be judged: {'; '.join(reasons)}")

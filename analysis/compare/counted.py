@@ -17,6 +17,7 @@ from fscale.analysis.compare.model import Comparison, Judgement, Sample, Subject
 from fscale.analysis.compare.pairs import Points, match_cells
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.compare.warnings import IDENTICAL
 from fscale.analysis.metrics import COUNT, INSTRUCTIONS
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
@@ -125,6 +126,7 @@ def compare(sides: Sides, matched: Points) -> Comparison:
         missing_in_new=lacking[1],
         warnings=[
             "both sides are simulated: counts per operation are judged, rates are not",
+            *([IDENTICAL] if sides.identical else []),
             *(printable(text) for text in not_judged),
         ],
     )
@@ -141,7 +143,7 @@ def _judge_points(points: Points) -> list[Judgement]:
 
 
 def _scored_points(points: Points) -> Points:
-    """The points without profiled cells, and without those of what-if answers."""
+    """The points without profiled cells."""
     scored = {
         subject: (_scored_cells(base), _scored_cells(new))
         for subject, (base, new) in points.items()
@@ -150,7 +152,7 @@ def _scored_points(points: Points) -> Points:
 
 
 def _scored_cells(cells: Iterable[Cell]) -> list[Cell]:
-    return [c for c in cells if c.key.side in (None, "A", "B") and c.key.profile is None]
+    return [c for c in cells if c.key.profile is None]
 
 
 def _judge_point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:

@@ -83,6 +83,10 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
             judgement.more_repetitions = max(1, needed - test.repetitions)
         judgement.reason = why_undecided(judgement, e.effect, significant)
     retract_if_disturbed(judgement)
+    if test.gaps:
+        # Slow repetitions are those that lack a value, so the others do not stand for them.
+        judgement.verdict, judgement.reason = "undecided", test.gaps
+        judgement.more_repetitions = None
     return judgement
 
 
@@ -139,9 +143,8 @@ def too_few(test: Test, family: int, settings: Settings) -> Judgement:
         needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed
     judgement = undecided(test, _margin(test, settings))
-    sides = {"BASE": test.base.missing, "NEW": test.new.missing}
-    if missing := [f"{name}: {reason}" for name, reason in sides.items() if reason]:
-        judgement.reason = "; ".join(missing)
+    if test.gaps:
+        judgement.reason = test.gaps
         return judgement
     unit = "pairs" if test.ratios else "repetitions"
     judgement.reason = f"too few {unit}: {test.repetitions} of at least {needed}"

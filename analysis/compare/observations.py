@@ -13,7 +13,7 @@ from fscale.analysis.metrics import COUNT, LATENCIES
 
 @dataclass(frozen=True)
 class Observations:
-    """One side of a test: repetition -> value, and the number of repetitions without a value."""
+    """One side of a test: repetition -> value, and the numbers of repetitions without a value."""
 
     filesystem: str
     values: dict[int, float]
@@ -21,8 +21,18 @@ class Observations:
     disturbed: int = 0
     lost: float | None = None
     """median over disturbed repetitions of the CPU time share lost to others; None: unknown"""
+    lacking: int = 0
+    """good repetitions without a value; their operations may have been the slow ones"""
     missing: str = ""
-    """why good repetitions have no value, if none of them has one"""
+    """why they have none, the most frequent reason"""
+
+    @property
+    def gap(self) -> str:
+        """A clause that says which part of the good repetitions has no value; empty if none."""
+        if not self.lacking or not self.values:
+            return self.missing
+        good = self.lacking + len(self.values)
+        return f"{self.lacking} of {good} good repetitions have no value: {self.missing}"
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,12 @@ class Test:
         if self.ratios:
             return len(self.ratios)
         return min(len(self.base.values), len(self.new.values))
+
+    @property
+    def gaps(self) -> str:
+        """Why good repetitions of a side have no value; empty if all have one."""
+        sides = {"BASE": self.base, "NEW": self.new}
+        return "; ".join(f"{name}: {side.gap}" for name, side in sides.items() if side.gap)
 
     @property
     def counted(self) -> bool:

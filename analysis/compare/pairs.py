@@ -40,11 +40,6 @@ class _Collected:
     """why good repetitions have no value, and how many"""
 
     @property
-    def reason(self) -> str:
-        """The most frequent reason; empty if a repetition has a value."""
-        return "" if self.values or not self.missing else self.missing.most_common(1)[0][0]
-
-    @property
     def lost(self) -> float | None:
         """The median of these shares; None if one is unknown."""
         known = [share for share in self.disturbed if share is not None]
@@ -58,7 +53,8 @@ class _Collected:
             self.unusable,
             len(self.disturbed),
             self.lost,
-            self.reason,
+            self.missing.total(),
+            next((reason for reason, _ in self.missing.most_common(1)), ""),
         )
 
 
@@ -128,7 +124,8 @@ def pair(
                 lacking[number].append(subject.name)
         sliced_base, sliced_new = map(_sliced, cells)
         for metric in sides[0].keys() & sides[1].keys():
-            if metric.partition(":")[0] not in metrics:
+            known = any(side[metric].values for side in sides) or metric in (THROUGHPUT, *NAMED)
+            if not known or metric.partition(":")[0] not in metrics:
                 continue
             base, new = (side[metric].observations(c) for side, c in zip(sides, cells, strict=True))
             ratios = ratios_of(sliced_base, sliced_new, metric) if metric in JUDGED else {}
@@ -163,9 +160,12 @@ def _lost(cell: Cell) -> float | None:
     return cpus / cell.key.cores if isinstance(cpus, int | float) else None
 
 
-def _collect(cells: Iterable[Cell], metrics: Collection[str]) -> dict[str, _Collected]:
+def _collect(cells: Sequence[Cell], metrics: Collection[str]) -> dict[str, _Collected]:
     """Metric -> its values in the cells of a point on one side."""
     by_metric: dict[str, _Collected] = defaultdict(_Collected)
+    events: dict[str | None, set[str]] = defaultdict(set)
+    for cell in cells:
+        events[cell.key.profile].update(cell.counts or {})
     for cell in cells:
         repetition = cell.key.repetition
         if cell.key.profile is None:
@@ -174,20 +174,22 @@ def _collect(cells: Iterable[Cell], metrics: Collection[str]) -> dict[str, _Coll
                 value = _value(cell, metric) if cell.status == "ok" else None
                 if value is None or not math.isfinite(value) or value <= 0:
                     side.unusable += 1
-                    if metric in NAMED and cell.status == "ok":
-                        side.missing[why_missing(cell, metric)] += 1
+                    if cell.status == "ok" and (why := why_missing(cell, metric)):
+                        side.missing[why] += 1
                     continue
                 side.values[repetition] = value
                 if cell.disturbed is not None and metric in (THROUGHPUT, *NAMED):
                     # A tail, or one worker, may lose far more than its share.
                     side.disturbed.append(_lost(cell) if metric == THROUGHPUT else None)
         if cell.status == "ok":
-            for event, count in (cell.counts or {}).items():
-                side = by_metric[COUNT + event]
+            for event in events[cell.key.profile]:
+                side, count = by_metric[COUNT + event], (cell.counts or {}).get(event, math.nan)
                 if math.isfinite(count) and count >= 0:
                     side.values[repetition] = count
                 else:
                     side.unusable += 1
+                    if event not in (cell.counts or {}):
+                        side.missing["it was not counted"] += 1
     return {
         metric: side
         for metric, side in by_metric.items()

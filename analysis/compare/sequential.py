@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fscale.analysis.compare.repetitions import repetitions_to_reach
 
 GROWTH = 1.4
+WHOLE_STEP = 2
+"""repetitions per side in a round: A B B A"""
 
 
 def weight(look: int) -> float:
@@ -27,30 +29,27 @@ def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
     look after about 40% more, always after a whole A B B A (an even number of repetitions per
     side).
     """
-    looks: list[int] = []
-    n = repetitions_to_reach(fdr * weight(1) / max(1, family), blocked=True)
-    while (n := n + n % 2) <= most:
-        looks.append(n)
-        n = round(n * GROWTH)
-    return tuple(looks)
+    first = repetitions_to_reach(fdr * weight(1) / max(1, family), blocked=True)
+    first += first % WHOLE_STEP
+    return growing(first, most, WHOLE_STEP) if first <= most else ()
 
 
 def ended(looks: Sequence[int], last: int) -> tuple[int, ...]:
-    """The looks of a run that reached its time limit after `last` pairs and looked once more.
+    """The looks of a run that reached its time limit after `last` rounds and looked once more.
 
     The time limit does not depend on the data, so this look is as valid as a planned one.
     """
     return (*(look for look in looks if look < last), last)
 
 
-def resumed(looks: Sequence[int], most: int) -> tuple[int, ...]:
+def resumed(looks: Sequence[int], most: int, step: int = 1) -> tuple[int, ...]:
     """The looks of a resumed run: the earlier ones, then each after about 40% more."""
-    return (*looks[:-1], *growing(looks[-1], most))
+    return (*looks[:-1], *growing(looks[-1], most, step)) if looks else ()
 
 
-def growing(first: int, most: int) -> tuple[int, ...]:
-    """Pairs at which a sliced run looks: `first`, then each after about 40% more."""
+def growing(first: int, most: int, step: int = 1) -> tuple[int, ...]:
+    """The looks at multiples of `step` from `first`, each after about 40% more."""
     looks = [first]
-    while (n := max(looks[-1] + 1, round(looks[-1] * GROWTH))) <= most:
-        looks.append(n)
+    while (n := max(looks[-1] + step, round(looks[-1] * GROWTH))) + -n % step <= most:
+        looks.append(n + -n % step)
     return tuple(looks)

@@ -52,6 +52,14 @@ class Sides:
     """by which an interleaved run was judged"""
 
     @property
+    def identical(self) -> bool:
+        """Whether the sides of an interleaved run are the same, so that each change is noise."""
+        versions = self.base_results.run.versions
+        other = [name for name in versions if name.endswith(" of B")]
+        same_program = all(versions[n] == versions.get(n.removesuffix(" of B")) for n in other)
+        return self.interleaved and self.base.label == self.new.label and same_program
+
+    @property
     def counted(self) -> bool:
         """Whether this is a run of `fscale gate`, so that counts and no rates are judged."""
         return self.interleaved and self.base_results.run.machine.simulated

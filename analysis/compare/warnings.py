@@ -10,6 +10,10 @@ from fscale.analysis.compare.sides import Sides
 from fscale.model import crew
 from fscale.model.results import Cell
 
+IDENTICAL = (
+    "the sides are identical (an A/A run): whatever changes is noise, and `same` says nothing "
+    "about a patch"
+)
 BETWEEN_BOOTS = (
     "the sides were measured in different boots: each boot places code and data elsewhere in "
     "memory, which changes the figures and counts as a change here, so more than 1% of such "
@@ -43,6 +47,8 @@ def collect_warnings(sides: Sides, settings: Settings) -> list[str]:
             warnings.append(
                 "unused CPUs were excluded by hotplug on one side and by affinity on the other"
             )
+    elif sides.identical:
+        warnings.append(IDENTICAL)
     in_new = crew.sentences(new.run)
     warnings += [f"on both sides, {text}" for text in crew.sentences(base.run) if text in in_new]
     for name, cells in (("BASE", sides.base_cells), ("NEW", sides.new_cells)):
@@ -61,7 +67,7 @@ def collect_warnings(sides: Sides, settings: Settings) -> list[str]:
                 f"{len(results.unreadable)} cell files of {name} cannot be read and are not used"
             )
         if results.run.state != "complete":
-            warnings.append(f"the run of {name} is {results.run.state}")
+            warnings.append(f"the run of {name} is {results.run.state_shown}")
     guests = [r.run.machine.guest for r in (base, new) if r.run.machine.guest]
     labels = dict.fromkeys(str(guest.get("label")) for guest in guests)
     return warnings + [f"measured in a guest ({label})" for label in labels]

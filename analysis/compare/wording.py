@@ -48,6 +48,18 @@ def ordered(comparison: Comparison) -> list[Judgement]:
     return sorted(comparison.judgements, key=lambda j: order.index(j.verdict))
 
 
+def conclusion(comparison: Comparison) -> str:
+    """The answer in a sentence; what could not be decided is never an absence of regressions."""
+    undecided, judged = comparison.count("undecided"), len(comparison.judgements)
+    if comparison.regressed:
+        return "found a regression"
+    if not undecided:
+        return "found no regression"
+    if undecided == judged:
+        return "could not decide whether there is a regression"
+    return f"could not decide {undecided} of {judged} tests, and found no regression in the others"
+
+
 def headline(comparison: Comparison) -> str:
     """The number of each kind: "1 broken, 2 slower, 1 faster, 3 undecided, 40 same"."""
     counts = {kind: len(comparison.of_kind(kind)) for kind in HEALTH}

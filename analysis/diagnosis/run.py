@@ -16,7 +16,6 @@ from fscale.analysis.diagnosis.triage import Suspect, Triage, triage
 from fscale.analysis.diagnosis.verdict import CurveVerdict, judge_point, suspects_of
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import summarise
-from fscale.analysis.whatif import is_whatif
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
@@ -50,6 +49,13 @@ class Cost:
     high: float
     points: int
 
+    @property
+    def sentence(self) -> str:
+        """The cost in words; a profiled cell that is faster shows only noise."""
+        shown = f"{self.ratio:.3f} of the unprofiled throughput ({self.low:.3f} to {self.high:.3f})"
+        cost = f"costs {1 - self.ratio:.1%}" if self.ratio < 1 else "has no measurable cost"
+        return f"the {self.profiler} profile {cost}: {shown}"
+
 
 @dataclass(frozen=True)
 class Law:
@@ -58,7 +64,14 @@ class Law:
     curve: Curve
     workload: str
     fit: "Fit | None"
+    """by the number of cores with a worker that counts: a background writer's core is none"""
     reason: str | None
+
+    @property
+    def beside(self) -> int:
+        """The number of cores that a background writer takes."""
+        first = self.curve.points[0]
+        return first.key.cores - first.worked_cores
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             seen = ones[0].simulation is not None
             triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
-        summarise((cell for cell in results.scored if not is_whatif(cell)), hosts=results.hosts),
+        summarise(results.scored, hosts=results.hosts),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),
@@ -149,7 +162,7 @@ def _law(name: str, curve: Curve) -> Law:
     points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
     # If a core itself gives less than at the base, that is not contention: compensate for it.
     pairs = [
-        (p.key.cores, float(rate) / curve.efficiency(p.key.cores))
+        (p.worked_cores, float(rate) / curve.efficiency(p.key.cores))
         for p in points
         for rate in p.values
     ]

@@ -47,7 +47,8 @@ class CurveVerdict:
 def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
     """Shape, first bad core count, efficiency at the last one.
 
-    A curve collapses if its last point lies clearly below its base or its peak. It scales if the
+    A curve collapses if its last point lies clearly below its base or its peak, by more than the
+    control, which shows what the machine itself loses. It scales if the
     last speed-up is at least 80% of linear. Otherwise it saturates.
     """
     if curve is None or curve.base is None or curve.top_speedup is None:
@@ -57,8 +58,9 @@ def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
         p.key.cores: p.median / base.median / curve.linear_at(p) for p in curve.points[1:]
     }
     last = efficiency[curve.top.key.cores]
-    fallen = curve.peak is not curve.top and curve.top.spread.high < curve.peak.spread.low
-    if judge(curve.top_speedup, curve.linear, curve.most) is Scaling.FALLS or fallen:
+    kept = curve.machine_kept(curve.peak, curve.top)
+    fallen = curve.peak is not curve.top and curve.top.spread.high < kept * curve.peak.spread.low
+    if judge(curve.top_speedup, curve.linear, curve.most, curve.kept) is Scaling.FALLS or fallen:
         return Shape.COLLAPSES, min(n for n in efficiency if n > curve.peak.key.cores), last
     if last >= SCALES_FROM:
         return Shape.SCALES, None, last

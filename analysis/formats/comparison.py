@@ -28,6 +28,8 @@ class Outputs:
     mail: Path | None = None
     html: Path | None = None
     ktap: Path | None = None
+    fail_undecided: bool = False
+    """whether an undecided judgement is an error in JUnit and KTAP"""
 
     @property
     def to_terminal(self) -> bool:
@@ -46,7 +48,7 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bo
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
         (outputs.html, lambda judged: comparison_page.page(judged, sides)),
-        (outputs.ktap, ktap.render_comparison),
+        (outputs.ktap, lambda judged: ktap.render_comparison(judged, outputs.fail_undecided)),
     ]
     try:
         for path, render in texts:
@@ -55,7 +57,8 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bo
             elif path is not None:
                 write_named(path, render(comparison))
         if outputs.junit is not None:
-            write_named(outputs.junit, junit.render_comparison(comparison))
+            xml = junit.render_comparison(comparison, outputs.fail_undecided)
+            write_named(outputs.junit, xml)
     except OSError as error:
         raise FscaleError(
             f"cannot write {error.filename}: {error.strerror}; give a path that you can write to"

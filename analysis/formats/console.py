@@ -18,9 +18,10 @@ COLOURS = {
 
 
 def render(comparison: Comparison, everything: bool = False) -> RenderableType:
-    """A table of all verdicts but "same" (or of all), and a line with the totals."""
+    """The conclusion, a table of all verdicts but "same" (or of all), a line with the totals."""
     shown = [j for j in wording.ordered(comparison) if everything or j.verdict != "same"]
-    parts: list[RenderableType] = [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
+    parts: list[RenderableType] = [Text(f"fscale {wording.conclusion(comparison)}", "bold")]
+    parts += [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
     parts += [Text(wording.health(h), HEALTH_COLOURS[h.kind]) for h in comparison.health]
     if shown:
         table = Table(box=None, pad_edge=False, header_style="bold")

@@ -50,13 +50,15 @@ def _repetition(point: str, entry: Repetition) -> TestCase:
     return case
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: Comparison, fail_undecided: bool = False) -> str:
     """A test case for each judgement.
 
-    Worse verdicts are failures, broken and lost are errors, undecided is skipped.
+    Worse verdicts are failures, broken and lost are errors. Undecided is skipped, which dashboards
+    count apart from passes, or an error if it is to fail.
     """
     command = "gate" if comparison.policy == "counted" else "compare"
     suite = TestSuite(f"fscale {command} {comparison.base.label} {comparison.new.label}")
+    suite.add_property("conclusion", wording.conclusion(comparison))
     for warning in comparison.warnings:
         suite.add_property("warning", warning)
     for point in comparison.health:
@@ -66,7 +68,7 @@ def render_comparison(comparison: Comparison) -> str:
             case.result = [Error(wording.health(point))]
         suite.add_testcase(case)
     for judgement in comparison.judgements:
-        suite.add_testcase(_judgement(judgement))
+        suite.add_testcase(_judgement(judgement, fail_undecided))
     for lock in comparison.locks:
         case = TestCase(f"new bottleneck {lock.lock}", classname=lock.subject.name)
         case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
@@ -79,13 +81,14 @@ def render_comparison(comparison: Comparison) -> str:
     return _render(suite)
 
 
-def _judgement(judgement: Judgement) -> TestCase:
+def _judgement(judgement: Judgement, fail_undecided: bool) -> TestCase:
     case = TestCase(judgement.metric, classname=judgement.subject.name)
     line, remark = wording.judgement_line(judgement), wording.remark(judgement)
     if judgement.worse:
         case.result = [Failure(f"{judgement.verdict}: {line}{remark and f'; {remark}'}")]
     elif judgement.verdict == "undecided":
-        case.result = [Skipped(f"undecided: {remark}")]
+        kind = Error if fail_undecided else Skipped
+        case.result = [kind(f"undecided: {wording.change(judgement.ratio)}; {remark}")]
     case.system_out = f"{judgement.verdict}: {line}\n{remark}".strip()
     for name in ("verdict", "ratio", "low", "high", "p", "q"):
         case.append(  # type: ignore[no-untyped-call]

@@ -55,15 +55,17 @@ def _repetition(entry: Repetition) -> KtapTest:
     return KtapTest(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.text)
 
 
-def render_comparison(comparison: Comparison) -> str:
-    """A test for each judgement, as in the JUnit XML.
+def render_comparison(comparison: Comparison, fail_undecided: bool = False) -> str:
+    """A test for each judgement, as in the JUnit XML, and the conclusion.
 
-    Worse verdicts fail, broken and lost are errors, undecided and missing are skipped.
+    Worse verdicts fail, broken and lost are errors, undecided (unless it is to fail) and missing
+    are skipped.
     """
-    return _render(list(_judged_tests(comparison)))
+    version, *lines = _level(list(_judged_tests(comparison, fail_undecided)))
+    return "\n".join([version, f"# fscale {wording.conclusion(comparison)}", *lines]) + "\n"
 
 
-def _judged_tests(comparison: Comparison) -> Iterator[KtapTest]:
+def _judged_tests(comparison: Comparison, fail_undecided: bool) -> Iterator[KtapTest]:
     for point in comparison.health:
         mended = point.kind == "mended"
         text = wording.health(point)
@@ -71,7 +73,7 @@ def _judged_tests(comparison: Comparison) -> Iterator[KtapTest]:
             f"{point.subject.name} {point.kind}", mended, "" if mended else "ERROR", text
         )
     for judgement in comparison.judgements:
-        yield _judgement(judgement)
+        yield _judgement(judgement, fail_undecided)
     for lock in comparison.locks:
         text = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
         yield KtapTest(f"{lock.subject.name} new bottleneck {lock.lock}", True, "", text)
@@ -80,12 +82,12 @@ def _judged_tests(comparison: Comparison) -> Iterator[KtapTest]:
             yield KtapTest(name, True, "SKIP", f"missing in {side}")
 
 
-def _judgement(judgement: Judgement) -> KtapTest:
+def _judgement(judgement: Judgement, fail_undecided: bool) -> KtapTest:
     undecided = judgement.verdict == "undecided"
     return KtapTest(
         f"{judgement.subject.name} {judgement.metric}",
-        not judgement.worse,
-        "SKIP" if undecided else "",
+        not judgement.worse and not (undecided and fail_undecided),
+        ("ERROR" if fail_undecided else "SKIP") if undecided else "",
         f"{judgement.verdict}: {wording.judgement_line(judgement)}",
         (remark,) if (remark := wording.remark(judgement)) else (),
     )

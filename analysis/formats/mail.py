@@ -62,7 +62,7 @@ def _opening(comparison: Comparison) -> str:
         )
     worse = [j for j in comparison.judgements if j.worse and j.ratio is not None]
     if not comparison.regressed:
-        return f"fscale found no regression: {wording.headline(comparison)}."
+        return f"fscale {wording.conclusion(comparison)}: {wording.headline(comparison)}."
     if not worse:
         return f"fscale noticed a regression: {wording.headline(comparison)}."
     worst = max(worse, key=lambda j: abs(j.ratio - 1) if j.ratio is not None else 0)

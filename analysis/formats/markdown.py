@@ -24,7 +24,9 @@ def render(comparison: Comparison) -> str:
     """A heading, a table of changed and undecided cells, and a folded table of all."""
     shown = [j for j in wording.ordered(comparison) if j.verdict != "same"]
     lines = [
-        f"### fscale{POLICIES[comparison.policy]}: {wording.headline(comparison)}",
+        f"### fscale{POLICIES[comparison.policy]} {wording.conclusion(comparison)}",
+        "",
+        wording.headline(comparison),
         "",
         f"{_code(comparison.base.label)} (base) against {_code(comparison.new.label)} (new)",
         "",

@@ -160,7 +160,7 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
     run, machine = results.run, results.run.machine
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
     build = machine.build.version if machine.build else ""
-    columns = (run.id, run.started, run.state, machine.identity, machine.kernel, build)
+    columns = (run.id, run.started, run.state_shown, machine.identity, machine.kernel, build)
     number = index.execute(
         "INSERT INTO run (path, name, started, state, machine, kernel, build, revision)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -185,7 +185,8 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
         for metric, value_of in VALUES.items():
             taken = [(cell, value_of(cell)) for cell in group]
             known = [(cell, v) for cell, v in taken if v is not None and 0 < v < math.inf]
-            if known:
+            # Slow repetitions are those that lack a value, so the others do not stand for them.
+            if len(known) == len(group):
                 values = np.array([value for _, value in known])
                 spread = Spread.of(values)
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))

@@ -37,6 +37,7 @@ def fragment(comparison: Comparison, tall: bool = False) -> Markup:
         "sections/compare.html.j2",
         comparison=comparison,
         tall=tall,
+        conclusion=wording.conclusion(comparison),
         headline=wording.headline(comparison),
         judgements=wording.ordered(comparison),
         wording=wording,

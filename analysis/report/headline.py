@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from fscale.analysis.compare.decide import DISTURBED_SHARE
 from fscale.analysis.curves import Page, Panel
 from fscale.analysis.findings import (
     CLEAR_FROM,
@@ -46,6 +47,7 @@ def counted(results: Results) -> dict[str, Any]:
         "unreadable": len(results.unreadable),
         "missing": results.missing,
         "controls": len(results.controls),
+        "whatifs": len(results.whatifs),
     }
 
 
@@ -88,10 +90,23 @@ def _heat(report: Report) -> list[str]:
     ]
 
 
+def _load(report: Report) -> list[str]:
+    cells = [cell for point in report.points for cell in point.cells]
+    disturbed = sum(cell.disturbed is not None for cell in cells)
+    if not cells or disturbed <= DISTURBED_SHARE * len(cells):
+        return []
+    return [
+        f"Other processes disturbed {disturbed / len(cells):.0%} of the repetitions ({disturbed} "
+        f"of {len(cells)}), so their figures are too low by an unknown amount, and speed-ups are "
+        "not reliable: measure again on an idle machine (`--wait` waits for one)."
+    ]
+
+
 def limits(report: Report) -> list[str]:
     """The limits of the run, or of each of several, one sentence each."""
     runs = {str(m.run): m.results.run for m in report.members}
-    sentences = [
+    sentences = _load(report)
+    sentences += [
         limit
         for label, run in runs.items()
         for limit in _of_run(run, f"of {label}" if report.several else "here")

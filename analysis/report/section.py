@@ -19,7 +19,6 @@ from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.report.members import Member
 from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
-from fscale.analysis.whatif import is_whatif
 from fscale.model.bench import Descriptor
 from fscale.model.topology import machine_layout
 
@@ -76,16 +75,11 @@ class Report:
 
     @cached_property
     def points(self) -> list[Point]:
-        """All points of scored cells, without what-if answers, which have their own table."""
+        """All points of scored cells."""
         return [
             point
             for member in self.members
-            for point in summarise(
-                (cell for cell in member.scored if not is_whatif(cell)),
-                member.label,
-                self.metric,
-                member.results.hosts,
-            )
+            for point in summarise(member.scored, member.label, self.metric, member.results.hosts)
         ]
 
     @cached_property

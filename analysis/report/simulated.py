@@ -30,7 +30,7 @@ def _build(report: Report) -> str | None:
         others=[
             (row.point, hot(row.point)) for row in simulated if row.point.key.point not in shown
         ],
-        answers=answers(report.results.scored),
+        answers=answers(report.results.every),
         model=(report.results.run.machine.guest or {}).get("model", {}),
     )
 

@@ -77,7 +77,7 @@ def troubles(report: Report) -> list[Exclusion]:
 def _remarks(report: Report) -> Iterator[tuple[str, str, str]]:
     for file in report.results.unreadable:
         yield "unreadable", file.reason, file.file
-    for cell in (*report.results.cells, *report.results.controls):
+    for cell in report.results.every:
         if cell.status != "ok":
             yield cell.status, _reason(cell), cell.id
         elif cell.key.profile is not None:
@@ -161,8 +161,7 @@ def templates(commands: list[Command]) -> list[Template]:
 
 
 def _commands(report: Report) -> str | None:
-    every = (*report.results.cells, *report.results.controls)
-    cells = sorted(every, key=lambda c: c.started)
+    cells = sorted(report.results.every, key=lambda c: c.started)
     commands = [command for cell in cells for command in cell.commands if command.argv]
     if not commands:
         return None

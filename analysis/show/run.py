@@ -39,7 +39,7 @@ def _head(report: Report) -> Text:
     kind = "SIMULATED, not measured; " if machine.simulated else ""
     lines = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
     if run.state != "complete":
-        lines.append(f"the run is {run.state}: more cells may follow")
+        lines.append(f"the run is {run.state_shown}: more cells may follow")
     lines += crew.sentences(run)
     if borders := machine_layout(machine).borders:
         lines.append(f"beyond {', '.join(map(str, borders))} cores, slower cores are added")

@@ -6,7 +6,8 @@
 #   - than the run that is tagged "last-good": the latest that was not slower than the one before.
 # In root's crontab:
 #   15 2 * * *  /srv/fscale/docs/ci/cron.sh /srv/fscale /srv/results linux-fs@example.org
-# Exit code 1: something is slower; 2: it could not be measured or compared.
+# Exit code 1: something is slower; 2: it could not be measured or compared. With --fail-undecided
+# at `compare`, 1 is also what could not be decided, which the first line of the mail says.
 set -eu
 repo=$1 results=$2 to=$3
 fscale=$repo/bin/fscale

@@ -4,23 +4,37 @@
 import sys
 from collections.abc import Callable
 
-from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabel
+from fscale.ab import record
+from fscale.ab.guests import (
+    GuestPlan,
+    Guests,
+    boot_directory,
+    complete,
+    refuse_other_builds,
+    relabel,
+)
 from fscale.ab.local import turns
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
 from fscale.ab.record import Looks
 from fscale.analysis.compare.repetitions import tests_of
-from fscale.analysis.compare.sequential import schedule
+from fscale.analysis.compare.sequential import WHOLE_STEP, resumed, schedule
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.vm import guest as guests
 from fscale.vm.guest import GuestError
+from fscale.vm.steps import Steps
 from fscale.vm.tasks import GuestJob
 
 
 class GuestBoots(Guests):
     """See fscale.ab.loop.Source."""
+
+    def __init__(self, plan: GuestPlan, steps: Steps) -> None:
+        """Keep the looks of a run to resume."""
+        super().__init__(plan, steps)
+        self._looked = record.stored_looks(self.store).whole
 
     @property
     def looks(self) -> Looks:
@@ -29,7 +43,8 @@ class GuestBoots(Guests):
         if self.plan.repetitions or not self.points:
             return Looks()
         tests = tests_of([point.base for point in self.points], settings)
-        return Looks(schedule(settings.fdr, tests, MOST_REPETITIONS))
+        planned = schedule(settings.fdr, tests, MOST_REPETITIONS)
+        return Looks(resumed(self._looked or planned, MOST_REPETITIONS, WHOLE_STEP))
 
     def boots(self, last: int) -> list[tuple[str, int]]:
         """See Guests."""

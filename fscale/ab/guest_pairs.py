@@ -60,7 +60,7 @@ class GuestPairs(Guests):
         """With an `engine`, guests that count run on its machines; others cannot."""
         super().__init__(plan, steps)
         self._elsewhere = Elsewhere(engine, plan.emulator, steps.note) if engine else None
-        self._looked = record.stored_looks(self.store)
+        self._looked = record.stored_looks(self.store).pairs
         self._stored: dict[int, list[Cell]] = defaultdict(list)
         if self.old is None:
             return

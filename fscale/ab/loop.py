@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fscale.ab.point import SIDES, PairedPoint
@@ -16,7 +16,7 @@ from fscale.ab.record import Looks
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.model import Judgement, Subject
 from fscale.analysis.compare.pairs import JUDGED, match_cells, pair, subject_of
-from fscale.analysis.compare.sequential import ended
+from fscale.analysis.compare.repetitions import repetitions_to_reach
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
 from fscale.analysis.metrics import NAMED, SETTLED, why_missing
@@ -157,7 +157,7 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
     A point that fails in several consecutive rounds is given up. A point whose first pair in slices
     fails continues in whole repetitions if its source supports them. A point whose typical turns
     are decided waits for all others, and continues in longer turns then. When the time limit is
-    reached, the existing pairs are looked at once more.
+    reached, the existing repetitions and pairs are looked at once more.
 
     Raises:
         FscaleError: no point can be measured on side A; the message has the reason of the first.
@@ -294,19 +294,24 @@ def _add_work(
 
 
 def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
-    """Look at all existing pairs when the time limit is reached.
+    """Look at all existing repetitions and pairs when the time limit is reached.
 
     Skip this next to a planned look: the last round may have stopped between two points.
     """
-    due = [p for p in progress.open if p.slicing]
-    # What waits for longer turns has fewer pairs than the rest.
-    due = [p for p in due if not p.longer] or due
-    last = min((progress.done[p.name] for p in due), default=0)
-    planned = progress.looks.pairs
-    if last < MIN_PAIRS or not planned or {last, last + 1} & set(planned):
-        return
-    progress.looks = replace(progress.looks, pairs=ended(planned, last))
-    _look(aim, progress, due, watcher, 0)
+    due: list[PairedPoint] = []
+    whole = repetitions_to_reach(aim.settings.fdr, blocked=True)
+    for sliced, least in ((True, MIN_PAIRS), (False, whole)):
+        points = [p for p in progress.open if (p.slicing is not None) is sliced]
+        # What waits for longer turns has fewer pairs than the rest.
+        points = [p for p in points if not p.longer] or points
+        last = min((progress.done[p.name] for p in points), default=0)
+        planned = progress.looks.of(sliced=sliced)
+        if last < least or not planned or {last, last + points[0].step} & set(planned):
+            continue
+        progress.looks = progress.looks.ended(last, sliced=sliced)
+        due += points
+    if due:
+        _look(aim, progress, due, watcher, 0)
 
 
 def _look(

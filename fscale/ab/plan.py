@@ -12,7 +12,7 @@ from fscale.ab.record import Looks
 from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.analysis.compare.repetitions import minimum_repetitions, tests_of
-from fscale.analysis.compare.sequential import resumed, schedule
+from fscale.analysis.compare.sequential import WHOLE_STEP, resumed, schedule
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import FIRST_LOOK, MIN_PAIRS
 from fscale.analysis.metrics import SETTLED
@@ -121,9 +121,11 @@ def make(
     if all(cut.values()):
         needed = MIN_PAIRS
     if not repetitions:
+        stored = record.stored_looks(store)
+        planned = schedule(settings.fdr, tests, MOST_REPETITIONS)
         looks = Looks(
-            schedule(settings.fdr, tests, MOST_REPETITIONS),
-            resumed(record.stored_looks(store) or (FIRST_LOOK,), MOST_REPETITIONS),
+            resumed(stored.whole or planned, MOST_REPETITIONS, WHOLE_STEP),
+            resumed(stored.pairs or (FIRST_LOOK,), MOST_REPETITIONS),
         )
     elif repetitions < needed:
         raise FscaleError(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes `ab.json` beside `run.json`: the two sides, and when the data were looked at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from fscale.analysis.compare.sequential import ended
 from fscale.analysis.compare.sides import AbRecord
 from fscale.analysis.metrics import Metric
 from fscale.model.store import AB_FILE, Store
@@ -24,6 +25,11 @@ class Looks:
         """The looks at a point, by the way in which it is measured."""
         return self.pairs if sliced else self.whole
 
+    def ended(self, last: int, *, sliced: bool) -> "Looks":
+        """The looks of a run whose time limit came after `last` repetitions (or pairs)."""
+        looks = ended(self.of(sliced=sliced), last)
+        return replace(self, pairs=looks) if sliced else replace(self, whole=looks)
+
 
 def save(store: Store, base: str, new: str, looks: Looks, metrics: tuple[Metric, ...]) -> None:
     """Write ab.json; `base` and `new` are the sides as the user named them."""
@@ -37,10 +43,11 @@ def save(store: Store, base: str, new: str, looks: Looks, metrics: tuple[Metric,
     store.save(AB_FILE, record.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def stored_looks(store: Store) -> list[int]:
-    """The looks at pairs in a run to resume; the last may have come at its time limit."""
+def stored_looks(store: Store) -> Looks:
+    """The looks of a run to resume; the last of each may have come at its time limit."""
     try:
         text = (store.directory / AB_FILE).read_text()
-        return AbRecord.model_validate_json(text).pair_looks
+        record = AbRecord.model_validate_json(text)
+        return Looks(tuple(record.looks), tuple(record.pair_looks))
     except (OSError, ValidationError):
-        return []
+        return Looks()

@@ -266,8 +266,7 @@ def _show_run(console: Console, diagnosis: Diagnosis, results: Results) -> None:
         console.print(grid)
     for cost in diagnosis.costs:
         console.print(
-            f"cost of the {cost.profiler} profile: {cost.ratio:.3f} times the unprofiled "
-            f"throughput ({cost.low:.3f} to {cost.high:.3f}, {cost.points} points)",
+            f"{cost.sentence}, median of {cost.points} points",
             markup=False,
         )
     for warning in diagnosis.warnings:

@@ -164,10 +164,12 @@ def _show(report: "NoiseReport") -> None:
             p.verdict,
         )
     console.print(table)
+    disturbed = f"{report.disturbed} of {report.repetitions} repetitions were disturbed"
+    if any(p.between_pairs is not None for p in report.points):
+        disturbed = "in slices load disturbs both sides alike, so no repetition is marked disturbed"
     console.print(
         f"steal {_known(report.steal, '.2%')} (at worst {_known(report.worst_steal, '.2%')}); "
-        f"other processes used {_known(report.others_cpus, '.2f')} CPUs; {report.disturbed} of "
-        f"{report.repetitions} repetitions were disturbed"
+        f"other processes used {_known(report.others_cpus, '.2f')} CPUs; {disturbed}"
     )
     blind = report.blind()
     if blind:

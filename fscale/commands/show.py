@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.analysis.metrics import NAMED, SHOWN, THROUGHPUT
+from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
@@ -89,14 +89,17 @@ def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
 
 
 def _check_metric(results: Results, metric: str) -> None:
-    """Refuse a metric that there is not, or that no selected cell has."""
+    """Refuse a metric that there is not, or that no point has in all its repetitions."""
     from fscale.analysis.metrics import VALUES, why_missing  # noqa: PLC0415 - loads all metrics
+    from fscale.analysis.summary import summarise  # noqa: PLC0415 - loads numpy
 
     if metric not in SHOWN:
         raise FscaleError(f"--metric {metric}: no such metric; give one of {', '.join(SHOWN)}")
-    if all(VALUES[metric](cell) is None for cell in results.scored):
-        why = why_missing(results.scored[0], metric) if metric in NAMED else "it was not recorded"
-        raise FscaleError(f"no selected cell in {results.path} has {metric}: {why}")
+    if not summarise(results.scored, metric=metric):
+        why = why_missing(next(c for c in results.scored if VALUES[metric](c) is None), metric)
+        raise FscaleError(
+            f"no selected point in {results.path} has {metric} in all its repetitions: {why}"
+        )
 
 
 def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:

@@ -17,6 +17,7 @@ Control = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
 CpuPlacement = Literal["packed", "spread"]
 NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
+WHATIF_SIDE = "free-"  # then the rank of the object whose sharing costs nothing
 _CREW: dict[str, int | str] = {"workers_per_cpu": 1, "placement": "packed"}
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
@@ -76,6 +77,11 @@ class CellKey(Strict):
     def control(self) -> bool:
         """Whether it is a control cell, which measures the machine itself and is never scored."""
         return self.filesystem == NO_FILESYSTEM
+
+    @property
+    def whatif(self) -> bool:
+        """Whether it is a cell of a what-if, which no file system can reach and is never scored."""
+        return self.side is not None and self.side.startswith(WHATIF_SIDE)
 
     @property
     def id(self) -> str:
@@ -476,3 +482,8 @@ class Run(Strict):
         description="the logs of another program from which the run was imported; what they do not "
         "contain is empty, null or 0",
     )
+
+    @property
+    def state_shown(self) -> str:
+        """The state for a reader: "running" is also what a killed run said last."""
+        return "unfinished" if self.state == "running" else self.state

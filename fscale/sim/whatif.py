@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import WHATIF_SIDE, Cell, CellKey
 from fscale.model.simulation import HEAP, HotLine
 from fscale.sim.boot import Boot, BootError
 from fscale.sim.campaign import start
@@ -18,7 +18,6 @@ from fscale.sim.rules import CODE, DATA, rule
 from fscale.sim.sweep import Freed, PreparedSweep
 from fscale.sim.symbols import Symbols
 
-PREFIX = "free-"
 # A guest with one CPU and no points boots and ends within ten seconds on an idle host.
 BOOT_SECONDS = 300.0
 
@@ -65,7 +64,7 @@ def plan_whatif(prepared: PreparedSweep, cells: Iterable[Cell], most: int) -> Pr
         same = [c.key for c in good if c.key.point == cell.key.point]
         for rank, thing in enumerate(asked, 1):
             for key in same:
-                again = key.model_copy(update={"side": f"{PREFIX}{rank}"})
+                again = key.model_copy(update={"side": f"{WHATIF_SIDE}{rank}"})
                 keys.append(again)
                 freed[again.id] = thing
     run = prepared.run.model_copy(

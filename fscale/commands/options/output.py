@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a comparison is judged and written: to the terminal, to files, and as an exit code."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,7 +103,7 @@ def judge(
     from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
     comparison = compare(sides, settings)
-    write(comparison, outputs, sides, everything)
+    write(comparison, replace(outputs, fail_undecided=fail_undecided), sides, everything)
     if comparison.regressed or (fail_undecided and comparison.count("undecided")):
         raise typer.Exit(Exit.FAILED)
 

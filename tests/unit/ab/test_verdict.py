@@ -11,13 +11,14 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
+from fscale.ab import loop, record
 from fscale.ab.local import LocalSource
 from fscale.ab.loop import Progress, Quiet, measure
 from fscale.ab.plan import Plan
 from fscale.ab.record import Looks
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.noise import measure_noise
-from fscale.analysis.compare.sequential import schedule
+from fscale.analysis.compare.sequential import WHOLE_STEP, resumed, schedule
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.cli import app
@@ -79,10 +80,12 @@ class Machine:
         self.setup: Any = None
         self.log: list[CellKey] = []
         self.fails: Callable[[CellKey], bool] = lambda key: False
+        self.measured: Callable[[], None] = lambda: None
 
     def cell(self, key: CellKey) -> Cell:
         assert self.setup == f"setup {key.side}"
         self.log.append(key)
+        self.measured()
         done = cell(key, self.rate(key))
         if self.fails(key):
             done.status, done.reason = "error", "made to fail"
@@ -151,6 +154,41 @@ def test_it_ends_when_the_time_is_spent(tmp_path: Path) -> None:
     progress = measured(plan, machine, seconds=0.0)
     assert progress.out_of_time
     assert len(machine.log) <= 4
+
+
+def test_whole_repetitions_are_looked_at_when_the_time_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that shows before the next planned look is found, and the look is not forgotten."""
+    now = 0.0
+
+    def spent(repetitions: int, name: str) -> tuple[Plan, Progress]:
+        nonlocal now
+        now = 0.0
+        plan = plan_of(tmp_path / name, ["DRBL"], 0, (14, 30))
+        machine = Machine(plan.store, rates({"DRBL": 0.2}, 0.05))
+
+        def tick() -> None:
+            nonlocal now
+            now += 0.5
+
+        machine.measured = tick
+        monkeypatch.setattr(loop.time, "monotonic", lambda: now)
+        progress = measured(plan, machine, seconds=repetitions + 0.5)
+        monkeypatch.undo()
+        plan.save(progress.looks)
+        return plan, progress
+
+    plan, progress = spent(10, "between")
+    assert progress.out_of_time
+    assert progress.looks.whole == (10,)
+    found = compare(open_sides(plan.store.directory, None), Settings(metrics=("throughput",)))
+    assert [j.verdict for j in found.judgements] == ["slower"]
+    stored = record.stored_looks(plan.store).whole
+    assert resumed(stored, 40, WHOLE_STEP) == (10, 14, 20, 28, 40)
+    # With too few repetitions, and next to a planned look, there is nothing to see.
+    for repetitions in (4, 12):
+        assert spent(repetitions, f"at-{repetitions}")[1].looks.whole == (14, 30)
 
 
 def test_an_interrupted_run_goes_on_in_the_same_order(tmp_path: Path) -> None:

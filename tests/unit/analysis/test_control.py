@@ -9,6 +9,8 @@ import pytest
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.control import Basis, Control, Given
 from fscale.analysis.diagnosis.run import diagnose
+from fscale.analysis.diagnosis.verdict import Shape as DiagnosedShape
+from fscale.analysis.diagnosis.verdict import shape_of
 from fscale.analysis.findings import Scaling, findings
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, controls, headline, interactive, tables
@@ -105,6 +107,26 @@ def test_the_diagnosis_and_the_law_go_by_it(tmp_path: Path) -> None:
     contended = laws["both"]["MWCM"]
     assert contended is not None
     assert contended.sigma.value > 0.2
+
+
+@pytest.mark.parametrize(
+    ("machine_gives", "work_gives", "verdict"),
+    [
+        ({1: 1, 8: 8, 10: 8.2, 12: 7.7}, {1: 1, 8: 8, 10: 8.2, 12: 7.7}, DiagnosedShape.SCALES),
+        ({1: 1, 8: 8, 10: 8.2, 12: 4}, {1: 1, 8: 8, 10: 8.2, 12: 4}, DiagnosedShape.SATURATES),
+        ({1: 1, 8: 8, 10: 8.2, 12: 7.7}, {1: 1, 8: 8, 10: 8.2, 12: 6}, DiagnosedShape.COLLAPSES),
+        ({1: 1, 2: 0.8}, {1: 1, 2: 0.8}, DiagnosedShape.SATURATES),
+        ({1: 1, 2: 0.8}, {1: 1, 2: 0.6}, DiagnosedShape.COLLAPSES),
+    ],
+)
+def test_what_the_machine_loses_is_no_collapse_of_the_file_system(
+    tmp_path: Path, machine_gives: Shape, work_gives: Shape, verdict: DiagnosedShape
+) -> None:
+    made = report(tmp_path, [*curve("DRBL", work_gives), *control(machine_gives)])
+    shape, _, _ = shape_of(made.pages[0].panels[0].curves[0])
+    assert shape is verdict
+    falls = work_gives[max(work_gives)] < min(1, machine_gives[max(work_gives)])
+    assert (verdicts(made)["DRBL"] is Scaling.FALLS) is falls
 
 
 def test_a_control_that_is_half_as_fast_is_no_yardstick(tmp_path: Path) -> None:
@@ -267,3 +289,11 @@ def test_heat_and_frequency_are_told(tmp_path: Path) -> None:
     cool = report(tmp_path / "cool", [*MEASURED, *control(TURBO)])
     assert given(cool, 16).khz is None
     assert not any("heat" in limit for limit in headline.limits(cool))
+
+
+def test_a_report_of_disturbed_cells_says_so_first(tmp_path: Path) -> None:
+    busy = [cell.model_copy(update={"disturbed": "a build"}) for cell in curve("DRBL", FLAT)]
+    first = headline.limits(report(tmp_path / "busy", busy))[0]
+    assert first.startswith("Other processes disturbed 100% of the repetitions (15 of 15)")
+    some = report(tmp_path / "some", [*busy[:3], *curve("DRBL", FLAT)[3:]])
+    assert not any("disturbed" in limit for limit in headline.limits(some))

@@ -230,7 +230,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     run = write_run(tmp_path, cells, state="running", machine=simulated)
     output = show(run)
     assert "SIMULATED" in output
-    assert "the run is running" in output
+    assert "the run is unfinished" in output
     assert "1 cell without a figure" in output
     assert "1 repetition disturbed" in output
     assert re.search(r"^1 .*!$", output, re.MULTILINE)

@@ -20,6 +20,7 @@ from fscale.analysis.compare.pairs import match_cells, pair
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.compare.sliced import ratios_of
+from fscale.analysis.history import index
 from fscale.analysis.metrics import (
     EVERY,
     LATENCIES,
@@ -32,6 +33,7 @@ from fscale.analysis.metrics import (
 )
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
+from fscale.analysis.summary import summarise as summarise_cells
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise, summarise_blocks
@@ -52,7 +54,7 @@ def tail(slow: int, count: int = 100_000, one_in: int = 500) -> dict[str, Any]:
 
 
 def timed(one: CellKey, slow: float, **changes: Any) -> Cell:
-    return cell(one, 50_000, latency=tail(round(slow)), **changes)
+    return cell(one, 50_000, **{"latency": tail(round(slow)), **changes})
 
 
 def with_workers(one: CellKey, *ops: int) -> Cell:
@@ -454,3 +456,59 @@ def test_the_history_knows_the_direction_of_a_latency(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert 'class="worse"' in (site / "index.html").read_text()
     assert "us</td>" in (site / "index.html").read_text()
+
+
+def test_repetitions_without_a_percentile_leave_it_undecided() -> None:
+    """Those that were too slow for a p99.9 must not drop out of the side."""
+
+    def slow(one: CellKey, value: float) -> Cell:
+        count = 9_900 if one.side == "B" and one.repetition > 6 else 10_400
+        return timed(one, value, latency=tail(round(value), count=count))
+
+    (judgement,) = judged(sides(slow, 1.0, repetitions=20), "p99.9").values()
+    assert judgement.verdict == "undecided"
+    assert judgement.reason.startswith("NEW: 14 of 20 good repetitions have no value: fewer than")
+    assert judgement.more_repetitions is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "lost"),
+    [
+        ("per-cpu-second", {"own_cpu_seconds": None}),
+        ("jain", {"bench": None}),
+        ("count", {"counts": {"other": 1.0}}),
+    ],
+)
+def test_a_gap_in_any_metric_leaves_it_undecided(metric: str, lost: dict[str, Any]) -> None:
+    def measured(one: CellKey, value: float) -> Cell:
+        one = one.model_copy(
+            update={"cores": 2, "profile": "counts" if metric == "count" else None}
+        )
+        made = cell(one, value, counts={"event": 10.0, "other": 1.0})
+        return made.model_copy(update=lost if one.side == "A" and one.repetition == 3 else {})
+
+    found = judged(sides(measured, 1.0), metric)
+    gap = found["count:event" if metric == "count" else metric]
+    assert gap.verdict == "undecided"
+    assert gap.reason.startswith("BASE: 1 of 10 good repetitions have no value: ")
+
+
+def test_a_side_without_a_metric_is_told() -> None:
+    def measured(one: CellKey, value: float) -> Cell:
+        return cell(one, value, **({"own_cpu_seconds": None} if one.side == "B" else {}))
+
+    found = judged(sides(measured, 1.0), *METRICS)
+    assert found["per-cpu-second"].verdict == "undecided"
+    assert found["per-cpu-second"].reason == "NEW: CPU time was not recorded"
+    assert found["throughput"].verdict == "same"
+
+
+def test_a_point_with_a_gap_is_no_figure_of_a_curve_or_history(tmp_path: Path) -> None:
+    cells = [
+        timed(key(n), 900, latency=tail(900, count=10_400 - 500 * (n == 3))) for n in (1, 2, 3)
+    ]
+    results = load(write_run(tmp_path, cells))
+    assert not summarise_cells(results.scored, metric="p99.9")
+    assert summarise_cells(results.scored, metric="p99")[0].n == 3
+    assert {row[6] for row in index._points(results)} >= {"p99"}
+    assert "p99.9" not in {row[6] for row in index._points(results)}

@@ -2,12 +2,14 @@
 """What `compare` makes of two runs, or of the two sides of one: references, warnings, refusals."""
 
 import gzip
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from fscale.analysis.compare import locks
 from fscale.analysis.compare.compare import compare
@@ -18,8 +20,10 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.diagnosis.naming import By, Name
 from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
+from fscale.analysis.formats import console, junit, ktap, mail, markdown
 from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 from fscale.analysis.reader import load
+from fscale.analysis.report import comparison_page
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, KernelBuild
 from tests.support.synthetic import cell, key, machine, sliced, write_run
@@ -317,3 +321,42 @@ def test_a_new_bottleneck_grows_from_below_a_hundredth_to_a_twentieth() -> None:
     assert found[0].lock == "a"
     assert "\x1b" not in found[1].lock
     assert new_bottlenecks({}, new) == []
+
+
+def test_two_identical_sides_are_called_an_a_a_run(tmp_path: Path) -> None:
+    same = judged(paired(tmp_path / "same", RECORD | {"new": "ext4"})).warnings
+    assert any("the sides are identical (an A/A run)" in text for text in same)
+    other_program = {"microbench": "1", "microbench of B": "2"}
+    for name, record, versions in (
+        ("sides", RECORD, {}),
+        ("programs", RECORD | {"new": "ext4"}, {"versions": other_program}),
+    ):
+        found = judged(paired(tmp_path / name, record, **versions)).warnings
+        assert not any("identical" in text for text in found)
+
+
+def test_what_could_not_be_decided_is_not_an_absence_of_regressions(tmp_path: Path) -> None:
+    """A halved throughput that load may explain: every format begins by saying so."""
+    base = written(tmp_path / "base")
+    slow = [
+        cell(key(n), rate / 2, disturbed="a build", extra={"others_cpus": 0.9})
+        for n, rate in enumerate(RATES, 1)
+    ]
+    comparison = judged(base, written(tmp_path / "new", slow), metrics=("throughput",))
+    assert not comparison.regressed
+    said = "could not decide whether there is a regression"
+    shown = Console(file=io.StringIO(), width=200)
+    shown.print(console.render(comparison))
+    text = shown.file.getvalue()  # type: ignore[attr-defined]
+    page = comparison_page.fragment(comparison)
+    for output in (text, mail.render(comparison), markdown.render(comparison)):
+        assert said in output.splitlines()[0]
+    assert said in page.splitlines()[0]
+    assert said in ktap.render_comparison(comparison).splitlines()[1]
+    assert f'value="{said}"' in junit.render_comparison(comparison)
+    assert "<skipped" in junit.render_comparison(comparison)
+    assert "-50" in junit.render_comparison(comparison)
+    assert "<error" in junit.render_comparison(comparison, fail_undecided=True)
+    assert "not ok" in ktap.render_comparison(comparison, fail_undecided=True)
+    good = judged(base, written(tmp_path / "again", cells(), state="interrupted"))
+    assert "found no regression" in markdown.render(good)

@@ -198,3 +198,11 @@ def test_the_table_has_each_object_of_each_file_system_once(tmp_path: Path) -> N
 
 def test_a_flame_graph_is_named_by_its_point_and_profiler() -> None:
     assert flame_name(key(4, 3, "cpu"), "cpu") == f"{key(4).point}-cpu.svg"
+
+
+def test_a_profile_that_is_faster_has_no_cost() -> None:
+    assert Cost("locks", 0.9, 0.8, 0.95, 3).sentence == (
+        "the locks profile costs 10.0%: 0.900 of the unprofiled throughput (0.800 to 0.950)"
+    )
+    faster = Cost("locks", 1.089, 1.0, 1.1, 3).sentence
+    assert faster.startswith("the locks profile has no measurable cost: 1.089 of")

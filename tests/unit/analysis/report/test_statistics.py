@@ -164,6 +164,19 @@ def test_hardware_threads_may_gain_over_the_cores_but_not_over_themselves() -> N
     assert judge(Ratio(19, 18, 20), linear=8, most=16) is Scaling.SUPERLINEAR
 
 
+def test_a_background_writer_is_no_worker_of_the_scaling_law() -> None:
+    sigma = 0.3
+    points = summarise(
+        cell(key(n, repetition, "DRBL_bg"), 1e6 * (n - 1) / (1 + sigma * (n - 2)))
+        for n in (2, 4, 8, 16, 32)
+        for repetition in (1, 2, 3)
+    )
+    law = _law("DRBL_bg", Curve("ext4", None, tuple(points), 2))
+    assert law.fit and law.fit.lack.fits and law.beside == 1
+    assert law.fit.sigma.value == pytest.approx(sigma, rel=1e-3)
+    assert law.fit.most == 31
+
+
 def test_the_scaling_law_is_fitted_to_physical_cores() -> None:
     def law(counts: list[int]) -> Law:
         points = summarise([c for n in counts for c in cells([100 * min(n, 8)], cores=n)])
