@@ -20,7 +20,7 @@ from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model.errors import Exit, FscaleError, MissingTool
 from fscale.model.results import CellKey
-from fscale.system import executor
+from fscale.system import environment, executor
 from tests.support.farm import cell, content, keys, task
 from tests.support.files import write_program
 
@@ -98,7 +98,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     programs, here = tmp_path / "programs", tmp_path / "here"
     programs.mkdir()
     here.mkdir()
-    monkeypatch.setattr(executor, "TOOL_PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    for module in (executor, environment):
+        monkeypatch.setattr(module, "TOOL_PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(slurm, "POLL_SECONDS", 0)
     monkeypatch.setattr(slurm, "LATE_SECONDS", 0)
     monkeypatch.chdir(here)
