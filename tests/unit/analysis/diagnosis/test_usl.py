@@ -15,9 +15,11 @@ from fscale.analysis.curves import Curve
 from fscale.analysis.diagnosis import usl
 from fscale.analysis.diagnosis.run import Law
 from fscale.analysis.report.render import render
+from fscale.analysis.summary import summarise
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from tests.support.cpu_speed import reference_seconds
+from tests.support.synthetic import cell, key
 
 CORES = np.array([1, 2, 4, 8, 16, 32, 64], float)
 
@@ -316,7 +318,8 @@ def test_the_report_has_no_peak_that_the_data_does_not_bear(
     shape: Any, numbers: bool, extrapolated: bool
 ) -> None:
     found = usl.fit(*measured(shape, COUNTS, 3, 0.001))
-    law = Law(Curve("ext4", None, (), 1), "MWCL", found, None)
+    (point,) = summarise([cell(key(workload="MWCL"), 1000)])
+    law = Law(Curve("ext4", None, (point,), 1), "MWCL", found, None)
     empty: dict[str, Any] = {key: [] for key in ("rows", "points", "others", "costs", "skipped")}
     told = {"simulated": False, "sees_shares": False, "program": None, "package": "", "whose": ""}
     page = render("sections/diagnosis.html.j2", laws=[law], **empty, **told)
