@@ -247,7 +247,7 @@ def test_a_profile_lies_in_the_directory(place: Place, original: Path, path: str
         content["profiles"] = dict.fromkeys(content["profiles"], path)
         file.write_text(json.dumps(content))
     done = place.fscale("locks", place.results)
-    assert "cannot be read" in done.output
+    assert "cannot be used" in done.output
     assert "secret" not in done.output.replace(path, "")
     place.try_commands(original, "locks")
 

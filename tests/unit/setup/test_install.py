@@ -138,7 +138,7 @@ def test_where_there_is_no_dpkg_it_goes_on(machine: Machine) -> None:
 
 def test_make_hands_the_yes_on() -> None:
     done = subprocess.run(
-        ["make", "-f", "-", "YES=1"], input="all: ; @echo $$YES\n", capture_output=True, text=True,
-        check=True,
+        ["make", "--no-print-directory", "-f", "-", "YES=1"], input="all: ; @echo $$YES\n",
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "1\n"
