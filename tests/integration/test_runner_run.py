@@ -242,7 +242,11 @@ def test_a_cpuset_is_kept(tmp_path: Path) -> None:
         ("enospc", {}, "ENOSPC"),
         ("garbage", {}, "printed no valid result (exit code 139): Segmentation fault"),
         ("hang", {"margin": 0.5}, "the load did not end within 0.6 s; it was killed"),
-        ("late", {"setup_limit": 0.5}, "the load was not ready within 0.5 s; it was killed"),
+        (
+            "late",
+            {"setup_limit": 0.5},
+            "the load was not ready within 0.5 s (setup_limit of the suite); it was killed",
+        ),
     ],
 )
 def test_a_failed_cell_is_told_and_the_run_goes_on(
