@@ -65,15 +65,13 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
     significant = q <= settings.fdr
     if e.paired and e.paired.mean:
         decide_rate(judgement, rates_of(e, q, settings), settings.pause)
-        if judgement.rare_operations:
-            return judgement
     elif significant and (direction := beyond(e.effect, margin)):
         judgement.verdict = VERDICTS[-direction if test.more_is_worse else direction]
     elif within(e.effect, margin):
         judgement.verdict = "same"
     if judgement.verdict == "same":
         judgement.reason = "the change is smaller than the margin" if significant else ""
-    elif judgement.verdict == "undecided":
+    elif judgement.verdict == "undecided" and not judgement.rare_operations:
         needing = sliced.pairs_needed if e.paired else repetitions_needed
         needed = needing(e.spread, e.effect.ratio, margin, level, e.level)
         if needed is not None:
