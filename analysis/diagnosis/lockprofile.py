@@ -160,10 +160,20 @@ def read(profile: dict[str, Any]) -> LockProfile:
 def _scale(lock: Contended, whole: int, part: int) -> None:
     """Scale figures that were recorded in a part of the time to the whole time."""
     lock.wait_ns = lock.wait_ns * whole // part
-    lock.histogram = Counter({b: n * whole // part for b, n in lock.histogram.items()})
+    lock.histogram = _scaled(lock.histogram, whole, part)
     lock.count = lock.count * whole // part
     lock.callers = Counter({stack: ns * whole // part for stack, ns in lock.callers.items()})
     lock.variance = lock.variance * whole**2 // part**2
+
+
+def _scaled(histogram: Counter[int], whole: int, part: int) -> Counter[int]:
+    """Scale counts so that their sum is their scaled sum: each takes what is rounded off before."""
+    scaled: Counter[int] = Counter()
+    before = 0
+    for least, count in sorted(histogram.items()):
+        scaled[least] = (before + count) * whole // part - before * whole // part
+        before += count
+    return scaled
 
 
 def _weight(key: str, sampled: bool) -> tuple[int, str]:
