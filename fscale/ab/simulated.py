@@ -47,7 +47,7 @@ class Simulated(EveryPointAtOnce):
         """
         self._engine = engine
         self._sides = sides
-        self._texts = texts
+        self.texts = texts
         self._jobs = jobs
         self._seeds = sides["A"].sweep.repetitions
         self.store = Store(output)
@@ -76,7 +76,11 @@ class Simulated(EveryPointAtOnce):
         points = {place(point.base): point for point in batch}
         measured = []
         for name, side in self._sides.items():
-            for cell in campaign.run(side, self._jobs, self._engine):
+            try:
+                cells = campaign.run(side, self._jobs, self._engine)
+            except Interrupted:  # its text names the directory of the side
+                raise Interrupted("the guests were stopped") from None
+            for cell in cells:
                 key = cell.key.model_copy(update={"side": name})
                 relabelled = cell.model_copy(update={"key": key, "id": key.id})
                 self.store.save_cell(relabelled)
@@ -85,16 +89,7 @@ class Simulated(EveryPointAtOnce):
         return measured
 
     def keep(self, progress: Progress) -> None:
-        """Write run.json and ab.json; all cells are stored already."""
-        del progress
-        self.save("interrupted")
-
-    def save(self, how: runs.State) -> None:
-        """Write run.json and ab.json."""
-        self.run.state = how
-        self.run.finished = runs.now()
-        self.store.save_run(self.run)
-        record.save(self.store, self._texts["A"], self._texts["B"], self.looks, ("count",))
+        """All cells are stored already."""
 
 
 def execute(source: Simulated) -> None:
@@ -104,12 +99,6 @@ def execute(source: Simulated) -> None:
         FscaleError: no point is good on side A, or guests ended repeatedly.
         Interrupted: the user interrupted it.
     """
-    source.save("interrupted")
-    try:
+    record.save(source.store, source.texts["A"], source.texts["B"], source.looks, ("count",))
+    with runs.recorded(source.run, source.store):
         loop.measure(source, source.aim, math.inf, Quiet())
-    except Interrupted as error:
-        raise Interrupted(
-            f"the guests were stopped; finished cells are in {source.store.directory}, and the "
-            "same command resumes from there"
-        ) from error
-    source.save("complete")

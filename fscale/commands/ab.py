@@ -12,6 +12,7 @@ from fscale.commands.options.guest import FilesystemOption, GuestOptions, guest_
 from fscale.commands.options.helptext import REPEATED
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import (
     AbOption,
@@ -82,13 +83,12 @@ def _ab(
     filesystem: FilesystemOption = None,
     repetitions: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Fixed number of repetitions per side, or of pairs in slices; disables early "
+        number(
+            2,
+            MOST_REPETITIONS,
+            "Fixed number of repetitions per side, or of pairs in slices; disables early "
             "stopping. In guests a repetition is a boot.",
-            rich_help_panel=REPEATED,
+            REPEATED,
         ),
     ] = None,
     max_minutes: MinutesOption = 30,

@@ -16,10 +16,10 @@ from fscale.commands.options.given import refuse_given
 from fscale.commands.options.guest import FilesystemOption
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import CountingOption
 from fscale.commands.options.shared import AllowOption, MinutesOption
-from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
@@ -63,11 +63,7 @@ def _bisect(
     *,
     output: Annotated[
         Path,
-        typer.Option(
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Directory for results; each commit gets a subdirectory.",
-        ),
+        output_directory("Directory for results; each commit gets a subdirectory."),
     ],
     base: Annotated[
         str | None, typer.Option(metavar="SIDE", help="Side A, the good one, as for `fscale ab`.")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.options.writable import file_to_write
+from fscale.commands.options.kinds import number, output_file
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
@@ -32,15 +32,11 @@ def _calibrate(
     ],
     calls: Annotated[
         int,
-        typer.Option(
-            min=1, max=1000, metavar="N", help="Number of measurements; their median counts."
-        ),
+        number(1, 1000, "Number of measurements; their median counts."),
     ] = 4,
     data: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write, metavar="FILE", help="Also write all measured figures, as JSON."
-        ),
+        output_file("Also write all measured figures, as JSON."),
     ] = None,
     source: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.helptext import JUDGING
 from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.kinds import number
 from fscale.commands.options.output import OutputOptions, judge
 from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
 from fscale.model import filetest
@@ -62,13 +63,7 @@ def register(app: typer.Typer) -> None:
         *,
         seed: Annotated[
             int,
-            typer.Option(
-                min=0,
-                max=MOST_SEED,
-                metavar="N",
-                help="Random seed of the bootstrap intervals.",
-                rich_help_panel=JUDGING,
-            ),
+            number(0, MOST_SEED, "Random seed of the bootstrap intervals.", JUDGING),
         ] = 0,
         allow_different: AllowOption = None,
         everything: AllOption = False,

@@ -9,7 +9,8 @@ import typer
 from fscale.commands.options.formats import Format, write
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.helptext import OUTPUT
-from fscale.commands.options.writable import TERMINAL, file_to_write
+from fscale.commands.options.kinds import output_file
+from fscale.commands.options.writable import TERMINAL
 
 _EPILOG = """
 More examples:
@@ -29,9 +30,7 @@ def _export(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write, metavar="FILE", help="File to write. Default: standard output."
-        ),
+        output_file("File to write. Default: standard output."),
     ] = None,
     origin: Annotated[
         str | None,

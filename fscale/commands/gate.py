@@ -10,6 +10,7 @@ from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import complete_workloads
 from fscale.commands.options.helptext import MEASURED, REPEATED
+from fscale.commands.options.kinds import number
 from fscale.commands.options.on import engine_of, print_place
 from fscale.commands.options.output import OutputOptions, judge_paired
 from fscale.commands.options.paired import BaseOption, NewOption
@@ -51,13 +52,12 @@ def _gate(
     ] = "DRBL,DWOL,MRPL,MWCL,MWUL,MWRL",
     seeds: Annotated[
         int,
-        typer.Option(
-            min=3,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Boots per side, each with a random seed of its own. With fewer than 5, one more "
+        number(
+            3,
+            MOST_REPETITIONS,
+            "Boots per side, each with a random seed of its own. With fewer than 5, one more "
             "line of heap memory is not found in operations that share other lines.",
-            rich_help_panel=REPEATED,
+            REPEATED,
         ),
     ] = 5,
     *,

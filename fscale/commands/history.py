@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
+from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.shared import HISTORY, HistoryOption, JsonFlag
-from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
 
@@ -256,9 +256,7 @@ def _trend(
 def _report(
     output: Annotated[
         Path,
-        typer.Option(
-            callback=directory_to_write, metavar="DIR", help="Directory to write the pages to."
-        ),
+        output_directory("Directory to write the pages to."),
     ],
     roots: Annotated[
         list[Path] | None,

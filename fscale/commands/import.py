@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.options.writable import directory_to_write
+from fscale.commands.options.kinds import output_directory
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.store import RUN_FILE, Store
 from fscale.model.terminal import say
@@ -29,9 +29,7 @@ def _fxmark(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            callback=directory_to_write, metavar="DIR", help="Results directory to create."
-        ),
+        output_directory("Results directory to create."),
     ],
     started: Annotated[
         str | None,

@@ -23,8 +23,8 @@ from fscale.analysis.diagnosis.triage import Suspect, Triage
 from fscale.analysis.hot import as_json, describe_points
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import Point, summarise
+from fscale.commands.options.kinds import output_directory, output_file
 from fscale.commands.options.shared import JsonFlag
-from fscale.commands.options.writable import directory_to_write, file_to_write
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
@@ -56,20 +56,12 @@ def _locks(
     ] = False,
     flames: Annotated[
         Path | None,
-        typer.Option(
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Also write flame graphs (SVG) to this directory.",
-        ),
+        output_directory("Also write flame graphs (SVG) to this directory."),
     ] = None,
     json: JsonFlag = False,
     markdown: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write one Markdown table of all points to this file; - is standard output.",
-        ),
+        output_file("Write one Markdown table of all points to this file; - is standard output."),
     ] = None,
 ) -> None:
     """Show why cells stop scaling: the contended objects, ordered by the time lost to them.

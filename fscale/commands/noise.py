@@ -11,6 +11,7 @@ from fscale.commands.options.completion import complete_filesystems
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.helptext import JUDGING, REPEATED
 from fscale.commands.options.judge import fraction_option
+from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.paired import (
     DryRunOption,
@@ -60,13 +61,7 @@ def _noise(
     *,
     repetitions: Annotated[
         int,
-        typer.Option(
-            min=8,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Repetitions per side, or pairs in slices.",
-            rich_help_panel=REPEATED,
-        ),
+        number(8, MOST_REPETITIONS, "Repetitions per side, or pairs in slices.", REPEATED),
     ] = 10,
     max_minutes: MinutesOption = 30,
     budget: Annotated[

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.shared import AllowOption
-from fscale.commands.options.writable import directory_to_write
 from fscale.model.errors import FscaleError
 
 _EPILOG = """
@@ -32,10 +32,8 @@ def _report(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Directory to write to; required for several runs. Default: the run's own.",
+        output_directory(
+            "Directory to write to; required for several runs. Default: the run's own."
         ),
     ] = None,
     paper: Annotated[

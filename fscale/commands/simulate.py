@@ -21,6 +21,7 @@ from fscale.commands.options.guest import (
     ModuleOption,
 )
 from fscale.commands.options.helptext import MEASURED, REPEATED, SIMULATION
+from fscale.commands.options.kinds import number
 from fscale.commands.options.on import engine_of, print_place
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.simulated import SimulationOptions
@@ -129,12 +130,11 @@ def _simulate(
     ] = "buffered",
     seeds: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Repetitions per point: boots, each with a random seed of its own.",
-            rich_help_panel=REPEATED,
+        number(
+            1,
+            MOST_REPETITIONS,
+            "Repetitions per point: boots, each with a random seed of its own.",
+            REPEATED,
         ),
     ] = 1,
     precision: Annotated[
@@ -150,23 +150,20 @@ def _simulate(
     ] = None,
     windows: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MOST_COUNT,
-            metavar="N",
-            help="Simulate N windows per point, however precise the throughput is.",
-            rich_help_panel=SIMULATION,
+        number(
+            1,
+            MOST_COUNT,
+            "Simulate N windows per point, however precise the throughput is.",
+            SIMULATION,
         ),
     ] = None,
     window_ops: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_COUNT,
-            metavar="N",
-            help="With --windows: operations per window, of all cores together; at least 4 per "
-            "core.",
-            rich_help_panel=SIMULATION,
+        number(
+            1,
+            MOST_COUNT,
+            "With --windows: operations per window, of all cores together; at least 4 per core.",
+            SIMULATION,
         ),
     ] = 512,
     settings: Annotated[
@@ -195,14 +192,12 @@ def _simulate(
     ] = None,
     what_if: Annotated[
         int,
-        typer.Option(
-            "--what-if",
-            min=0,
-            max=MOST_COUNT,
-            metavar="N",
-            help="Simulate the points of most cores again, once for each of their N hottest "
+        number(
+            0,
+            MOST_COUNT,
+            "Simulate the points of most cores again, once for each of their N hottest "
             "objects, with the cache-line transfers of that object free.",
-            rich_help_panel=SIMULATION,
+            SIMULATION,
         ),
     ] = 0,
     *,

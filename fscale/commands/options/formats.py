@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fscale.commands.options.helptext import OUTPUT
-from fscale.commands.options.writable import TERMINAL, file_to_write, refuse_same
+from fscale.commands.options.kinds import output_file
+from fscale.commands.options.writable import TERMINAL, refuse_same
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
@@ -38,21 +37,14 @@ class CellOutputs:
 
     junit: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Also write JUnit XML to this file: one test case per cell.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_file("Also write JUnit XML to this file: one test case per cell.", OUTPUT),
     ] = None
     ktap: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Also write KTAP to this file: one test per cell; - is standard output, and the "
+        output_file(
+            "Also write KTAP to this file: one test per cell; - is standard output, and the "
             "summary then goes to standard error.",
-            rich_help_panel=OUTPUT,
+            OUTPUT,
         ),
     ] = None
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.helptext import GUESTS, MEASURED
+from fscale.commands.options.kinds import number
 from fscale.model.limits import MOST_SECONDS
 from fscale.vm.console import kind_of
 from fscale.vm.guest import GuestError, GuestOutcome
@@ -88,13 +89,7 @@ class GuestOptions(GuestRequest):
     module: ModuleOption = GuestRequest.module
     smp: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=255,
-            metavar="N",
-            help="Number of virtual CPUs.",
-            rich_help_panel=GUESTS,
-        ),
+        number(1, 255, "Number of virtual CPUs.", GUESTS),
     ] = GuestRequest.smp
     memory: MemoryOption = GuestRequest.memory
     accel: Annotated[

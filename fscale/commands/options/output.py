@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fscale.commands.options.helptext import OUTPUT
+from fscale.commands.options.kinds import output_file
 from fscale.commands.options.shared import JsonFlag
-from fscale.commands.options.writable import TERMINAL, file_to_write, refuse_same
+from fscale.commands.options.writable import TERMINAL, refuse_same
 from fscale.model.errors import Exit
 
 if TYPE_CHECKING:
@@ -25,50 +26,33 @@ class OutputOptions:
     as_json: JsonFlag = False
     junit: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write JUnit XML to this file: one test case per verdict.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_file("Write JUnit XML to this file: one test case per verdict.", OUTPUT),
     ] = None
     markdown: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write Markdown for a pull request to this file; - is standard output.",
-            rich_help_panel=OUTPUT,
+        output_file(
+            "Write Markdown for a pull request to this file; - is standard output.", OUTPUT
         ),
     ] = None
     mail: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write plain text of 72 columns, for a mailing list, to this file; - is standard "
+        output_file(
+            "Write plain text of 72 columns, for a mailing list, to this file; - is standard "
             "output.",
-            rich_help_panel=OUTPUT,
+            OUTPUT,
         ),
     ] = None
     html: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write a web page to this file: verdicts, a plot of the ratios, and the curves "
+        output_file(
+            "Write a web page to this file: verdicts, a plot of the ratios, and the curves "
             "of both sides.",
-            rich_help_panel=OUTPUT,
+            OUTPUT,
         ),
     ] = None
     ktap: Annotated[
         Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Write KTAP to this file: one test per verdict; - is standard output.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_file("Write KTAP to this file: one test per verdict; - is standard output.", OUTPUT),
     ] = None
 
     @property

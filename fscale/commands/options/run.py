@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fscale.commands.options.helptext import MEASURED, REPEATED
+from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import MeasureOptions
 from fscale.commands.options.on import NodesOption
 from fscale.commands.options.shared import RunSeedOption
@@ -23,12 +24,11 @@ class RunOptions(MeasureOptions):
 
     repetitions: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Repetitions per point, each on a fresh file system. Default: the suite's.",
-            rich_help_panel=REPEATED,
+        number(
+            1,
+            MOST_REPETITIONS,
+            "Repetitions per point, each on a fresh file system. Default: the suite's.",
+            REPEATED,
         ),
     ] = None
     seed: RunSeedOption = None
@@ -43,13 +43,12 @@ class RunOptions(MeasureOptions):
     ] = None
     partitions: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MOST_PARTITIONS,
-            metavar="N",
-            help="Measure each file system on a disk also on N partitions of the medium (exim, "
+        number(
+            1,
+            MOST_PARTITIONS,
+            "Measure each file system on a disk also on N partitions of the medium (exim, "
             "rocksdb); the same as --fs ext4,ext4:N.",
-            rich_help_panel=MEASURED,
+            MEASURED,
         ),
     ] = None
     on: NodesOption = None

@@ -7,28 +7,23 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.helptext import JUDGING, OUTPUT, PLACE, REPEATED
-from fscale.commands.options.writable import directory_to_write
+from fscale.commands.options.kinds import number, output_directory
 from fscale.model.limits import MOST_MINUTES, MOST_SECONDS, MOST_SEED
 
 WHOLE_MINUTES = MOST_MINUTES // 1
 """the upper bound of minutes, without decimals in the help"""
 ResultsOption = Annotated[
     Path,
-    typer.Option(
-        callback=directory_to_write,
-        metavar="DIR",
-        help="Results directory, created if missing. An interrupted run in it is resumed.",
-    ),
+    output_directory("Results directory, created if missing. An interrupted run in it is resumed."),
 ]
 RunSeedOption = Annotated[
     int | None,
-    typer.Option(
-        min=0,
-        max=MOST_SEED,
-        metavar="N",
-        help="Random seed for run order and workloads. Default: a random one, which a resumed run "
+    number(
+        0,
+        MOST_SEED,
+        "Random seed for run order and workloads. Default: a random one, which a resumed run "
         "keeps.",
-        rich_help_panel=REPEATED,
+        REPEATED,
     ),
 ]
 MinutesOption = Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from fscale.commands.options.guest import MemoryOption
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
+from fscale.commands.options.kinds import number
 from fscale.commands.options.on import OnOption
 from fscale.model import corecounts
 from fscale.model.errors import FscaleError
@@ -38,12 +39,11 @@ class SimulationOptions:
     ] = "1,8,80"
     seed: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_SEED,
-            metavar="N",
-            help="Random seed of the first boot; each further boot has the next number.",
-            rich_help_panel=REPEATED,
+        number(
+            1,
+            MOST_SEED,
+            "Random seed of the first boot; each further boot has the next number.",
+            REPEATED,
         ),
     ] = 1
     machine: Annotated[
@@ -59,12 +59,8 @@ class SimulationOptions:
     memory: MemoryOption = "4G"
     jobs: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_JOBS,
-            metavar="N",
-            help="Guests to run at the same time; each uses one CPU of the host.",
-            rich_help_panel=GUESTS,
+        number(
+            1, MOST_JOBS, "Guests to run at the same time; each uses one CPU of the host.", GUESTS
         ),
     ] = 1
     on: OnOption = None

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from fscale.commands.options.guest import GuestOptions, guest_options
 from fscale.commands.options.helptext import TESTED
+from fscale.commands.options.kinds import number, output_directory
 from fscale.commands.options.on import OnOption, engine_of, print_place
-from fscale.commands.options.writable import directory_to_write
 from fscale.farm.answer import CRASH_FILE
 from fscale.model import catalogue
 from fscale.model.argv import split
@@ -67,33 +67,15 @@ def _crash(
     ] = "mix",
     points: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_COUNT,
-            metavar="N",
-            help="Number of crash points to test.",
-            rich_help_panel=TESTED,
-        ),
+        number(1, MOST_COUNT, "Number of crash points to test.", TESTED),
     ] = 200,
     workers: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MOST_JOBS,
-            metavar="N",
-            help="Number of processes that write concurrently.",
-            rich_help_panel=TESTED,
-        ),
+        number(1, MOST_JOBS, "Number of processes that write concurrently.", TESTED),
     ] = 4,
     seed: Annotated[
         int,
-        typer.Option(
-            min=0,
-            max=MOST_SEED,
-            metavar="N",
-            help="Random seed for the operations.",
-            rich_help_panel=TESTED,
-        ),
+        number(0, MOST_SEED, "Random seed for the operations.", TESTED),
     ] = 1,
     fsck: Annotated[
         str | None,
@@ -123,13 +105,12 @@ def _crash(
     ] = None,
     subsets: Annotated[
         int,
-        typer.Option(
-            min=0,
-            max=MOST_COUNT,
-            metavar="N",
-            help="At each flush, also test N states in which a random part of the writes since the "
+        number(
+            0,
+            MOST_COUNT,
+            "At each flush, also test N states in which a random part of the writes since the "
             "last flush is on the disk.",
-            rich_help_panel=TESTED,
+            TESTED,
         ),
     ] = 0,
     remount: Annotated[
@@ -143,12 +124,7 @@ def _crash(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Directory in which the findings and the console log are kept.",
-        ),
+        output_directory("Directory in which the findings and the console log are kept."),
     ] = None,
     on: OnOption = None,
     guest: GuestOptions,

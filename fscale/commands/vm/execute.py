@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.guest import GuestOptions, finish, guest_options
-from fscale.commands.options.writable import directory_to_write
+from fscale.commands.options.kinds import output_directory
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.runner.request import parse_list
@@ -38,12 +38,7 @@ def _exec(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Directory of the host that is mounted on /results in the guest.",
-        ),
+        output_directory("Directory of the host that is mounted on /results in the guest."),
     ] = None,
     guest: GuestOptions,
 ) -> None:

@@ -12,9 +12,9 @@ from fscale.commands.options.bundle import bundle
 from fscale.commands.options.guest import FilesystemOption, GuestOptions, finish, guest_options
 from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.in_guest import run_in_guest
+from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.suite import SuiteArgument
-from fscale.commands.options.writable import directory_to_write
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.vm.boot import start
 from fscale.vm.module_build import check_user_files
@@ -39,12 +39,9 @@ def _run(
     suite: SuiteArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            callback=directory_to_write,
-            metavar="DIR",
-            help="Results directory, created if missing. An interrupted run in it is resumed. "
-            "Default: results/vm-DATE-TIME.",
+        output_directory(
+            "Results directory, created if missing. An interrupted run in it is resumed. "
+            "Default: results/vm-DATE-TIME."
         ),
     ] = None,
     filesystem: FilesystemOption = None,
