@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -51,6 +53,37 @@ def test_the_licence_is_in_it(wheel: Path) -> None:
 )
 def test_what_is_no_python_is_in_it(wheel: Path, path: str) -> None:
     assert f"fscale/{path}" in zipfile.ZipFile(wheel).namelist()
+
+
+def contents(tree: Path, made: Path, backend: Path) -> dict[str, bytes]:
+    """The files of the wheel that is made of a tree, without an isolated environment."""
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", made]
+    subprocess.run(argv, cwd=tree, env=os.environ | {"PYTHONPATH": str(backend)}, check=True)
+    opened = zipfile.ZipFile(next(made.glob("*.whl")))
+    return {name: opened.read(name) for name in opened.namelist()}
+
+
+def test_a_clone_its_archive_and_its_sdist_make_the_same_wheel(tmp_path: Path) -> None:
+    if not (paths.ROOT / ".git").exists():
+        pytest.skip("an archive is made of a clone only")
+    clone, archive, sdist, backend = (tmp_path / n for n in ("clone", "archive", "sdist", "lib"))
+    subprocess.run(["git", "clone", "-q", paths.ROOT, clone], check=True)
+    git_archive = ["git", "archive", "--prefix=archive/", "-o", tmp_path / "archive.tar", "HEAD"]
+    subprocess.run(git_archive, cwd=clone, check=True)
+    requires = tomllib.loads((clone / "pyproject.toml").read_text())["build-system"]["requires"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--target", backend, *requires]
+    subprocess.run(pip, check=True)
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path]
+    subprocess.run(argv, cwd=clone, env=os.environ | {"PYTHONPATH": str(backend)}, check=True)
+    for packed in (tmp_path / "archive.tar", next(tmp_path.glob("*.tar.gz"))):
+        with tarfile.open(packed) as opened:
+            opened.extractall(tmp_path, filter="fully_trusted")
+    next(tmp_path.glob("fscale-*/")).rename(sdist)
+    of_clone, *others = (
+        contents(tree, tmp_path / f"{tree.name}-wheel", backend) for tree in (clone, archive, sdist)
+    )
+    assert "fscale/microbench/workloads/MWCL.c" in of_clone
+    assert all(of_clone == other for other in others)
 
 
 @pytest.mark.root
