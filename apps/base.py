@@ -98,11 +98,11 @@ class App(Protocol):
 
     descriptor: Descriptor
     unit: str
-    sliced: bool
+    sliced: bool = False
     """whether it can work in turns, so that two sides can alternate"""
-    oversubscribes: bool
+    oversubscribes: bool = False
     """whether it starts `site.workers_per_cpu` workers on each CPU"""
-    user: str | None
+    user: str | None = None
     """the user as which it works in the directory, if fscale runs as root; None: as root"""
 
     def missing(self) -> str | None:

@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
-from fscale.apps.base import AppError, Site
+from fscale.apps.base import AppError, Site, Timing
+from fscale.apps.meter import Meter, Usage, between
 from fscale.model import fault, paths
 from fscale.model.results import Command
 from fscale.system.environment import PLAIN_UMASK, of_children
@@ -198,6 +199,13 @@ class Processes:
         if returncode:
             raise failure(Path(argv[0]).name, returncode, text, self._site.dirs)
         return text
+
+    def run_timed(self, argv: Sequence[str], timing: Timing, **options: Any) -> tuple[str, Usage]:
+        """Run a program whose whole run is the timed window; return its output and CPU time."""
+        meter = Meter(self._site.cpus, self._site.cgroup)
+        start = meter.open()
+        text = self.run(argv, timeout=timing.duration + timing.margin, **options)
+        return text, between(start, meter.close())
 
     def _read(
         self,

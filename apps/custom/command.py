@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from fscale.apps.base import AppResult, Options, Site, Timing
+from fscale.apps.base import App, AppResult, Options, Site, Timing
 from fscale.apps.custom.account import Account
 from fscale.apps.custom.figures import figures, latencies
 from fscale.apps.custom.options import filled
@@ -15,16 +15,14 @@ from fscale.model.loadfile import NamedLoad
 from fscale.system.executor import which
 
 
-class CommandLoad:
+class CommandLoad(App):
     """A command, which a TOML file names."""
-
-    sliced = False
 
     def __init__(self, load: NamedLoad) -> None:
         assert load.file.command is not None
         self._load, self._command = load, load.file.command
         self.unit = load.file.unit
-        self.user: str | None = load.file.user
+        self.user = load.file.user
         self.descriptor = load.descriptor([load.file.mode or "buffered"])
         self.oversubscribes = self._command.copies == "cores"
 

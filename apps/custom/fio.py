@@ -11,12 +11,11 @@ from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.custom import jobs
 from fscale.apps.custom.account import Account
 from fscale.apps.custom.options import filled
-from fscale.apps.meter import Meter, between
-from fscale.apps.process import Processes, command_output
+from fscale.apps.packaged import Packaged
+from fscale.apps.process import Processes
 from fscale.model.fault import of_errno
 from fscale.model.histogram import summarise
 from fscale.model.loadfile import NamedLoad
-from fscale.system.executor import which
 
 _WAYS = ("read", "write", "trim")
 _MIXED = "mixed"  # in their place, or beside them, with unified_rw_reporting
@@ -114,10 +113,10 @@ def _refuse(job: dict[str, Any], code: int, how: str) -> NoReturn:
     raise AppError(f"fio: job {job['jobname']} {how} ({why})", fault=of_errno(code, "load"))
 
 
-class Fio:
+class Fio(Packaged):
     """A job file, which a TOML file names."""
 
-    sliced = False
+    program = package = "fio"
 
     def __init__(self, load: NamedLoad) -> None:
         assert load.file.fio is not None
@@ -127,17 +126,9 @@ class Fio:
         jobs.check_per_core(self._jobs, self._fio.per_core, str(load.path))
         self.oversubscribes = self._jobs.counted(self._fio.per_core)
         self.unit = load.file.unit
-        self.user: str | None = load.file.user
+        self.user = load.file.user
         mode = load.file.mode or ("direct" if self._jobs.direct else "buffered")
         self.descriptor = load.descriptor([mode])
-
-    def missing(self) -> str | None:
-        """The package, unless fio is installed."""
-        return None if which("fio") else "fio"
-
-    def version(self) -> str:
-        """The version in the output of `fio --version`."""
-        return command_output("fio", "--version")
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
@@ -156,7 +147,6 @@ class Fio:
         account.owns(site.dirs)
         # fio reads the job from its input, because the user may not enter the scratch directory.
         argv = ["fio", "--output-format=json+", "--eta=never", "-"]
-        meter = Meter(site.cpus, site.cgroup)
         common: dict[str, Any] = {"env": environment, "user": account, "cwd": site.dirs[0]}
         path = site.scratch / "job.fio"
         path.write_text(job)
@@ -165,11 +155,8 @@ class Fio:
                 lay_out = [argv[0], "--create_only=1", *argv[1:]]
                 processes.run(lay_out, timeout=5 * timing.margin, stdin=text.fileno(), **common)
             ready()
-            timeout = timing.duration + timing.margin
             with path.open("rb") as text:
-                start = meter.open()
-                output = processes.run(argv, timeout=timeout, stdin=text.fileno(), **common)
-                end = meter.close()
+                output, usage = processes.run_timed(argv, timing, stdin=text.fileno(), **common)
         report = parse(output)
         wanted = max(1, round(timing.duration))
         if report.seconds < _LATE * wanted:
@@ -183,7 +170,7 @@ class Fio:
             amount=report.operations,
             unit=self.unit,
             seconds=report.seconds,
-            usage=between(start, end),
+            usage=usage,
             commands=processes.commands,
             latency=summarise(counts) if counts else None,
             extra={

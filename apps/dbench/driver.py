@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.meter import Edge, Meter, Usage, between
+from fscale.apps.packaged import Packaged
 from fscale.apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
-from fscale.system.executor import which
 
 LOAD = Path("/usr/share/dbench/client.txt")
 _LEAST_SECONDS = 5  # dbench warms up for a fifth of its time, in whole seconds
@@ -75,18 +75,12 @@ def parse(text: str) -> DbenchReport:
     )
 
 
-class Dbench:
+class Dbench(Packaged):
     """Debian's dbench 4."""
 
     descriptor = DESCRIPTOR
     unit = "MB"
-    sliced = False
-    oversubscribes = False
-    user: str | None = None
-
-    def missing(self) -> str | None:
-        """The package, unless dbench is installed."""
-        return None if which("dbench") else "dbench"
+    program = package = "dbench"
 
     def version(self) -> str:
         """The first line that it prints."""

@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fscale.apps.base import EXIM, AppError, AppResult, AppSkipped, Options, Site, Timing, build
+from fscale.apps.base import (
+    EXIM,
+    App,
+    AppError,
+    AppResult,
+    AppSkipped,
+    Options,
+    Site,
+    Timing,
+    build,
+)
 from fscale.apps.exim import config
 from fscale.apps.meter import Edge, Meter, between
 from fscale.apps.namespace import private_tree
@@ -115,14 +125,12 @@ class Spool:
         return self.log / "mainlog"
 
 
-class Exim:
+class Exim(App):
     """Debian's exim4-daemon-light with fscale's own configuration."""
 
     descriptor = DESCRIPTOR
     unit = "messages"
-    sliced = False
-    oversubscribes = False
-    user: str | None = config.USER
+    user = config.USER
 
     def missing(self) -> str | None:
         """The package, unless its program and its user exist."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fscale import __version__
-from fscale.apps.base import AppError, AppResult, Options, Site, Timing, build
+from fscale.apps.base import App, AppError, AppResult, Options, Site, Timing, build
 from fscale.apps.meter import Edge, Meter, Usage, between
 from fscale.apps.process import FileSystemFullError, Processes, cpu_list, error_in_output
 from fscale.model.bench import Descriptor, OptionHelp
@@ -119,12 +119,10 @@ def parse(text: str) -> dict[str, Any]:
     return output
 
 
-class Personality:
+class Personality(App):
     """One of the program's personalities."""
 
     unit = "ops"
-    oversubscribes = False
-    user: str | None = None
 
     def __init__(self, descriptor: Descriptor, *, sliced: bool) -> None:
         self.descriptor = descriptor

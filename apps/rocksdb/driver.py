@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.apps.base import AppError, AppResult, Options, Site, Timing
-from fscale.apps.meter import Meter, between
-from fscale.apps.process import Processes, command_output
+from fscale.apps.packaged import Packaged
+from fscale.apps.process import Processes
 from fscale.model.bench import Descriptor, OptionHelp
-from fscale.system.executor import which
 
 _VALUE = 8192
 _KEY = 16
@@ -86,22 +85,13 @@ def parse(text: str) -> RocksDbReport:
     return report
 
 
-class RocksDb:
+class RocksDb(Packaged):
     """Debian's rocksdb-tools."""
 
     descriptor = DESCRIPTOR
     unit = "ops"
-    sliced = False
-    oversubscribes = False
-    user: str | None = None
-
-    def missing(self) -> str | None:
-        """The package, unless db_bench is installed."""
-        return None if which("db_bench") else "rocksdb-tools"
-
-    def version(self) -> str:
-        """The version in the output of `db_bench --version`."""
-        return command_output("db_bench", "--version")
+    program = "db_bench"
+    package = "rocksdb-tools"
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
@@ -137,16 +127,13 @@ class RocksDb:
                 f"--seed={site.seed}",
                 *common,
             ]
-            meter = Meter(site.cpus, site.cgroup)
-            start = meter.open()
-            text = processes.run(argv, timeout=timing.duration + timing.margin)
-            end = meter.close()
+            text, usage = processes.run_timed(argv, timing)
         report = parse(text)
         return AppResult(
             amount=report.ops,
             unit=self.unit,
             seconds=report.seconds,
-            usage=between(start, end),
+            usage=usage,
             commands=processes.commands,
             extra={
                 "label": f"WAL {'on' if options['wal'] else 'off'}, "

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fscale.apps.base import AppError, AppResult, Options, Site, Timing
-from fscale.apps.meter import Meter, between
-from fscale.apps.process import Processes, command_output
+from fscale.apps.packaged import Packaged
+from fscale.apps.process import Processes
 from fscale.model.bench import Descriptor, OptionHelp
-from fscale.system.executor import which
 
 _MB = 1 << 20
 
@@ -88,22 +87,12 @@ def parse(text: str) -> SysbenchReport:
     return report
 
 
-class Sysbench:
+class Sysbench(Packaged):
     """Debian's sysbench."""
 
     descriptor = DESCRIPTOR
     unit = "ops"
-    sliced = False
-    oversubscribes = False
-    user: str | None = None
-
-    def missing(self) -> str | None:
-        """The package, unless sysbench is installed."""
-        return None if which("sysbench") else "sysbench"
-
-    def version(self) -> str:
-        """The version in the output of `sysbench --version`."""
-        return command_output("sysbench", "--version")
+    program = package = "sysbench"
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
@@ -126,20 +115,16 @@ class Sysbench:
             f"--rand-seed={site.seed % 2**31}",
         ]
         run = [*common, f"--time={max(1, round(timing.duration))}", "--events=0"]
-        meter = Meter(site.cpus, site.cgroup)
         with Processes(site) as processes:
             processes.run([*common, "prepare"], timeout=5 * timing.margin, cwd=site.dirs[0])
             ready()
-            start = meter.open()
-            timeout = timing.duration + timing.margin
-            text = processes.run([*run, "run"], timeout=timeout, cwd=site.dirs[0])
-            end = meter.close()
+            text, usage = processes.run_timed([*run, "run"], timing, cwd=site.dirs[0])
         report = parse(text)
         return AppResult(
             amount=report.writes_per_second * report.seconds,
             unit=self.unit,
             seconds=report.seconds,
-            usage=between(start, end),
+            usage=usage,
             commands=processes.commands,
             extra={
                 "label": f"{options['pattern']}, fsync {options['fsync']}",

@@ -189,7 +189,7 @@ def test_the_runner_reads_results_and_failures(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fscale.apps.dbench.driver.which", lambda _: None)
+    monkeypatch.setattr("fscale.apps.packaged.which", lambda _: None)
     monkeypatch.setattr("fscale.apps.exim.driver.which", lambda _: None)
     assert AppLoad(Dbench()).missing() == "it needs dbench; apt-get install dbench"
     assert str(paths.PACKAGE / "apps/exim/install.sh") in (AppLoad(Exim()).missing() or "")
