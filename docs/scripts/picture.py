@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Take the README's picture of a report.
 
-    python -m docs.scripts.picture results/RUN docs/img/report.png
+    python -m docs.scripts.picture results/curves docs/img/report.png
 
-It needs Debian's chromium and chromium-driver, and shows the first plots of the run's report.
+It needs Debian's chromium and chromium-driver, and shows the first plots of the run's report. The
+figures of its run are in docs/results/data/sixteen-cores.json, which names its command.
 """
 
 import sys
