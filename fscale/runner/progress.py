@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shows the progress of a run, and the table at its end."""
+"""Shows how long a run will take, its progress, and the table at its end."""
 
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -14,12 +14,27 @@ from fscale.model import crew
 from fscale.model.results import Cell, CellKey
 from fscale.model.terminal import terminal
 
+# Seconds per cell for mkfs, mount, set-up and unmount: `make run` on two cores took 422 s for 304
+# cells of 0.6 s, with build and report.
+FRESH = 0.8
+
 
 def duration(seconds: float) -> str:
     """Format seconds as `1:02:03` or `2:03`."""
     minutes, secs = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
+
+
+def estimate_seconds(cells: Sequence[CellKey], warmup: float) -> float:
+    """Estimate the seconds that cells take, each with `warmup` seconds, without restocking."""
+    return sum(FRESH + warmup + cell.duration for cell in cells)
+
+
+def format_estimate(cells: Sequence[CellKey], warmup: float) -> str:
+    """Format the estimate: `304 cells to measure: about 7:06, plus restocking`."""
+    about = duration(estimate_seconds(cells, warmup))
+    return f"{len(cells)} cells to measure: about {about}, plus restocking"
 
 
 class Reporter:

@@ -9,9 +9,9 @@ from fscale.farm.engine import NodeEngine
 from fscale.model import crew, paths
 from fscale.model.results import Cell, CellKey, Run
 from fscale.model.runs import RESTORED, recorded
-from fscale.runner import estimate, tasks
+from fscale.runner import tasks
 from fscale.runner.prepare import Prepared
-from fscale.runner.progress import Reporter
+from fscale.runner.progress import Reporter, format_estimate
 from fscale.runner.session import Session, new_tag
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import PlannedRun
@@ -123,4 +123,4 @@ def _estimate(prepared: Prepared) -> str:
         for key in prepared.todo
         if not {key.filesystem, key.medium, key.workload} & set(missing)
     ]
-    return estimate.format_estimate(measurable, prepared.setup.settings.warmup)
+    return format_estimate(measurable, prepared.setup.settings.warmup)

@@ -9,7 +9,7 @@ from fscale.analysis.summary import QUARTILES_FROM
 from fscale.model import paths
 from fscale.model.catalogue import load_suite
 from fscale.model.results import CellKey
-from fscale.runner import estimate
+from fscale.runner.progress import FRESH, estimate_seconds, format_estimate
 from tests.support import synthetic
 from tests.support.runner import fake_bench, fscale, suite
 
@@ -21,12 +21,8 @@ def keys(count: int, duration: float) -> list[CellKey]:
 
 
 def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
-    assert estimate.estimate_seconds(keys(10, 30), 5) == pytest.approx(
-        10 * (30 + 5 + estimate.FRESH)
-    )
-    assert estimate.format_estimate(keys(304, 0.5), 0.1).startswith(
-        "304 cells to measure: about 7:0"
-    )
+    assert estimate_seconds(keys(10, 30), 5) == pytest.approx(10 * (30 + 5 + FRESH))
+    assert format_estimate(keys(304, 0.5), 0.1).startswith("304 cells to measure: about 7:0")
 
 
 @pytest.mark.slow
