@@ -92,7 +92,7 @@ class LockProfile:
     locks: list[Contended]
     others: Counter[str]  # waits of kernel threads by thread name, nanoseconds
     full: bool  # a map of the tracer was full, so some contention is missing
-    looked: float = 1.0  # share of `active_ns` in which waits were recorded
+    recorded_share: float = 1.0  # share of `active_ns` in which waits were recorded
     located: bool = True  # addresses could be resolved to objects
 
 
@@ -142,17 +142,17 @@ def read(profile: dict[str, Any]) -> LockProfile:
         if isinstance(value, dict):
             others[rest.split(",")[0]] += one_in * number(value.get("total"))
     active = number(maps.get("@active"))
-    looked = min(number(maps.get("@looked", active)), active)
-    if 0 < looked < active:
+    recorded_ns = min(number(maps.get("@looked", active)), active)
+    if 0 < recorded_ns < active:
         for lock in groups.values():
-            _scale(lock, active, looked)
-        others = Counter({name: ns * active // looked for name, ns in others.items()})
+            _scale(lock, active, recorded_ns)
+        others = Counter({name: ns * active // recorded_ns for name, ns in others.items()})
     return LockProfile(
         active_ns=active,
         locks=sorted(groups.values(), key=lambda lock: -lock.wait_ns),
         others=others,
         full=len(waits) >= MAP_KEYS or number(maps.get("@lost")) > 0,
-        looked=looked / active if active else 1.0,
+        recorded_share=recorded_ns / active if active else 1.0,
         located=bool(profile.get("memory")),
     )
 

@@ -108,7 +108,7 @@ class Triage:
     texts: dict[str, str] = field(default_factory=dict)  # output of perf lock and perf c2c
     preempted: float = 0.0  # share of time in which workers were preempted by other threads
     incomplete: bool = False  # a map of the tracer was full
-    looked: float = 1.0  # share of the windows in which waits for locks were recorded
+    recorded_share: float = 1.0  # share of the windows in which waits for locks were recorded
     located: bool = True  # addresses of locks could be resolved to objects
     nameless: list[str] = field(default_factory=list)  # profilers that got addresses, not symbols
     disturbed: bool = False
@@ -148,11 +148,11 @@ class Triage:
     @property
     def turns(self) -> str | None:
         """A sentence on the share of time in which locks were recorded; None if always."""
-        if self.looked == 1:
+        if self.recorded_share == 1:
             return None
         return (
-            f"CPUs spun so much that waits were recorded only {100 * self.looked:.0f}% of the "
-            "time; the sums are scaled"
+            "CPUs spun so much that waits were recorded only "
+            f"{100 * self.recorded_share:.0f}% of the time; the sums are scaled"
         )
 
 
@@ -202,7 +202,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         texts={name: texts[name] for name in ("perf-lock", "c2c") if name in texts},
         preempted=off.preempted_ns / off.active_ns if off and off.active_ns else 0.0,
         incomplete=bool(locks and locks.full),
-        looked=locks.looked if locks else 1.0,
+        recorded_share=locks.recorded_share if locks else 1.0,
         located=locks is None or locks.located,
         nameless=_nameless(locks, cpu, off),
         disturbed=any(cell.disturbed for cell in usable),

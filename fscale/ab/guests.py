@@ -288,7 +288,7 @@ class Guests(EveryPointAtOnce, ABC):
         self._finished = max([self._finished, *(cell.key.repetition for cell in cells)])
         return [(self._named[self.plan.name(cell.key)], cell) for cell in cells]
 
-    def keep(self, progress: Progress) -> None:
+    def save(self, progress: Progress) -> None:
         """Write the run merged from the boots so far."""
         self._save(progress, "interrupted")
 

@@ -57,7 +57,7 @@ class LocalSource:
         cells = self._pair(point, first) if point.slicing else self._four(point, first)
         return [(point, cell) for cell in cells]
 
-    def keep(self, progress: Progress) -> None:
+    def save(self, progress: Progress) -> None:
         """Do nothing: the session has stored each cell."""
 
     def _four(self, point: PairedPoint, first: int) -> Iterator[Cell]:

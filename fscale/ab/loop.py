@@ -64,7 +64,7 @@ class Source(Protocol):
         """
         ...
 
-    def keep(self, progress: "Progress") -> None:
+    def save(self, progress: "Progress") -> None:
         """Store the results after each round."""
         ...
 
@@ -206,7 +206,7 @@ def _round(
         progress.looks = source.looks
     met = batch or fresh
     _enter(source, progress, met, measured, settings)
-    source.keep(progress)
+    source.save(progress)
     return met
 
 

@@ -88,7 +88,7 @@ class Simulated(EveryPointAtOnce):
                     measured.append((point, relabelled))
         return measured
 
-    def keep(self, progress: Progress) -> None:
+    def save(self, progress: Progress) -> None:
         """All cells are stored already."""
 
 

@@ -341,7 +341,7 @@ def _point_json(point: Diagnosed) -> dict[str, Any]:
         "notes": point.triage.notes,
         "lock_classes": [asdict(lock) for lock in point.triage.lock_classes],
         "preempted": point.triage.preempted,
-        "looked": point.triage.looked,
+        "looked": point.triage.recorded_share,
         "profiles": point.triage.profiles,
         "unreadable": point.triage.unreadable,
     }

@@ -138,13 +138,13 @@ class Slurm:
     def _states(self) -> dict[str, jobs.State] | None:
         """The states of all jobs; None while Slurm's controller restarts."""
         try:
-            found = jobs.states(self._arrays)
+            states = jobs.states(self._arrays)
         except CommandFailed:
             if time.monotonic() - self._seen > jobs.PATIENCE:
                 raise
             return None
         self._seen = time.monotonic()
-        return found
+        return states
 
     def cancel(self) -> list[Answer]:
         """See fscale.farm.engine.NodeEngine."""
@@ -158,9 +158,9 @@ class Slurm:
         for name, job in ended.items():
             state = states.get(name, jobs.UNKNOWN)
             job.node = state.node or job.node
-            found = _Found.of(job)
-            if found.complete:
-                answers.append(_answer(found, name, state))
+            output = _JobOutput.of(job)
+            if output.complete:
+                answers.append(_answer(output, name, state))
         return answers
 
     def _hand_over(self) -> None:
@@ -205,27 +205,27 @@ class Slurm:
 
     def _ended(self, name: str, job: _Job, state: jobs.State) -> Answer | None:
         """The answer of a job that has ended; None if it is tried again, or looked at later."""
-        found = _Found.of(job)
+        output = _JobOutput.of(job)
         job.ended = job.ended or time.monotonic()
         late = time.monotonic() - job.ended > LATE_SECONDS
         lost = state.lost and state != jobs.UNKNOWN
-        if not (found.complete or found.why or lost or state.code or late):
+        if not (output.complete or output.why or lost or state.code or late):
             return None
         del self._jobs[name]
-        if state.lost and not found.complete:
-            last = found.text.splitlines()[-1:] or ["a job that had not begun"]
+        if state.lost and not output.complete:
+            last = output.text.splitlines()[-1:] or ["a job that had not begun"]
             told = f"node {job.node or 'unknown'} did not come back; it was running {last[0]}"
             self._say(f"warning: {told}")
             attempts = (*job.lost, told)
             if len(attempts) < ATTEMPTS:
                 self._waiting.append((job.task, attempts))
                 return None
-            found = replace(found, why="; ".join(attempts))
-        return _answer(found, name, state)
+            output = replace(output, why="; ".join(attempts))
+        return _answer(output, name, state)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _JobOutput:
     """What a job left: its files, or why they are not taken, and the end of its messages."""
 
     job: _Job
@@ -234,8 +234,8 @@ class _Found:
     text: str
 
     @classmethod
-    def of(cls, job: _Job) -> "_Found":
-        """Look what a job left."""
+    def of(cls, job: _Job) -> "_JobOutput":
+        """Read what a job left."""
         try:
             return cls(job, read_files(job.task, job.place), "", _messages(job))
         except OSError as error:
@@ -248,21 +248,21 @@ class _Found:
         return bool(self.files) and all(f"cells/{key.id}.json" in self.files for key in keys)
 
 
-def _answer(found: _Found, name: str, state: jobs.State) -> Answer:
+def _answer(output: _JobOutput, name: str, state: jobs.State) -> Answer:
     """The answer of a job that has ended, without files if these are refused."""
-    text = found.why
-    if not text and (state.code or not found.complete):
-        last = summarise_failure(found.text) or "no message"
+    text = output.why
+    if not text and (state.code or not output.complete):
+        last = summarise_failure(output.text) or "no message"
         text = f"its job {name} ended as {state.name} with exit code {state.code}: {last}"
-    task = found.job.task
+    task = output.job.task
     header = Header(
         task=task.id,
-        host=found.job.node or "unknown",
-        code=state.code if found.complete else state.code or Exit.FAILED,
-        text=(text or found.text)[-MOST_TEXT:],
+        host=output.job.node or "unknown",
+        code=state.code if output.complete else state.code or Exit.FAILED,
+        text=(text or output.text)[-MOST_TEXT:],
     )
     try:
-        return check(task, header, found.files)
+        return check(task, header, output.files)
     except Refused as error:
         refused = {"text": str(error), "code": Exit.FAILED}
         return check(task, header.model_copy(update=refused), {})

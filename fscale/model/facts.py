@@ -153,14 +153,14 @@ def format_value(value: Any) -> str:
 
 def collect_facts(run: Run) -> dict[str, Any]:
     """Return all facts that a run records, by key."""
-    found = {f"suite.{key}": value for key, value in {**run.suite, **crew.chosen(run)}.items()}
+    facts = {f"suite.{key}": value for key, value in {**run.suite, **crew.chosen(run)}.items()}
     for name, described in run.filesystems.items():
-        found |= {f"filesystems.{name}.{key}": value for key, value in described.items()}
+        facts |= {f"filesystems.{name}.{key}": value for key, value in described.items()}
         # A run from before settings existed has set nothing.
         if "kernel" in described:
-            found.setdefault(f"filesystems.{name}.settings", {})
+            facts.setdefault(f"filesystems.{name}.settings", {})
     for name, medium in run.media.items():
-        found |= {f"media.{name}.{key}": value for key, value in _medium(medium).items()}
+        facts |= {f"media.{name}.{key}": value for key, value in _medium(medium).items()}
     for workload in run.workloads:
         described = {key: workload[key] for key in _WORKLOAD if key in workload}
         # A run that predates an option compares equal to one in which the option is off.
@@ -169,10 +169,10 @@ def collect_facts(run: Run) -> dict[str, Any]:
         if definition := workload.get("definition"):
             text = json.dumps(definition, sort_keys=True)
             described["definition"] = hashlib.sha256(text.encode()).hexdigest()[:12]
-        found |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
-    found |= {f"machine.{key}": value for key, value in _machine(run.machine).items()}
-    found |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
-    return found | {"revision": run.revision, "seed": run.seed}
+        facts |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
+    facts |= {f"machine.{key}": value for key, value in _machine(run.machine).items()}
+    facts |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
+    return facts | {"revision": run.revision, "seed": run.seed}
 
 
 def _medium(recorded: dict[str, Any]) -> dict[str, Any]:
@@ -185,33 +185,33 @@ def _medium(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 def _machine(machine: Machine) -> dict[str, Any]:
-    found = {
+    facts = {
         name: getattr(machine, name)
         for name in (
             *("cpu_model", "virtualization", "governor", "mitigations"),
             *("kernel", "cpu_order", "cores", "max_mhz"),
         )
     }
-    found["hostname"] = machine.host
-    found["cpus"] = len(machine.cpu_order)
+    facts["hostname"] = machine.host
+    facts["cpus"] = len(machine.cpu_order)
     if machine.memory_bytes:
-        found["memory_bytes"] = machine.memory_bytes
-    found["kernel_cmdline"] = " ".join(
+        facts["memory_bytes"] = machine.memory_bytes
+    facts["kernel_cmdline"] = " ".join(
         word for word in machine.kernel_cmdline.split() if not word.startswith(_SAYS_WHERE_FROM)
     )
     if build := machine.build:
-        found |= {"build": f"{build.version} ({build.id})", "debug": build.debug}
-        found["taint"] = build.taint
+        facts |= {"build": f"{build.version} ({build.id})", "debug": build.debug}
+        facts["taint"] = build.taint
     if machine.confinement:
-        found |= machine.confinement.limits
+        facts |= machine.confinement.limits
     if machine.tuning:
-        found |= machine.tuning.flat
-    found |= {f"inherited.{name}": value for name, value in machine.inherited.items()}
+        facts |= machine.tuning.flat
+    facts |= {f"inherited.{name}": value for name, value in machine.inherited.items()}
     guest = dict(machine.guest or {})
     # Figures depend on the model of the simulated machine.
-    found |= {f"model.{name}": value for name, value in guest.pop("model", {}).items()}
-    found["guest"] = _lasting(guest) or None
-    return found
+    facts |= {f"model.{name}": value for name, value in guest.pop("model", {}).items()}
+    facts["guest"] = _lasting(guest) or None
+    return facts
 
 
 def _lasting(value: Any) -> Any:
@@ -227,14 +227,14 @@ def list_changes(old: Run, new: Run) -> list[str]:
     A tool that only one of the two runs has is not a difference: no cell was measured without it.
     """
     ours, theirs = collect_facts(old), collect_facts(new)
-    found = []
+    changes = []
     for key in ours | theirs:
         known = key in ours and key in theirs
         if find_rule(key).on_resume != "refuse" or not (known or key.startswith(_ABSENT_IS_NONE)):
             continue
         if one := compare_values(key, ours.get(key), theirs.get(key)):
-            found.append(f"{key}: {format_value(one.base)} -> {format_value(one.new)}")
-    return found
+            changes.append(f"{key}: {format_value(one.base)} -> {format_value(one.new)}")
+    return changes
 
 
 _ONE_MACHINE = tuple(

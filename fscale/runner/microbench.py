@@ -75,17 +75,17 @@ class Microbench:
 
     def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
         """Parse the one JSON object that the binary prints."""
-        said = " / ".join(stderr.strip().splitlines()[-3:])
+        tail = " / ".join(stderr.strip().splitlines()[-3:])
         try:
             bench = BenchOutput.model_validate(json.loads(stdout))
         except (ValueError, ValidationError) as error:
             if isinstance(error, ValidationError):
-                said = f"{said}; {catalogue.explain(error)}".removeprefix("; ")
+                tail = f"{tail}; {catalogue.explain(error)}".removeprefix("; ")
             how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
             return Outcome(
                 "error",
-                f"the microbenchmark printed no valid result ({how}): {said or 'no error output'}",
-                fault.of_exit(returncode, fault.of_output(said, "load")),
+                f"the microbenchmark printed no valid result ({how}): {tail or 'no error output'}",
+                fault.of_exit(returncode, fault.of_output(tail, "load")),
             )
         status: Status = bench.status
         reason = bench.reason
@@ -98,10 +98,10 @@ class Microbench:
             status = "skipped"
         elif returncode != 0 and status == "ok":
             status = "error"
-            reason = f"exit code {returncode} of the microbenchmark after a valid result: {said}"
-        own = bench.cgroup_cpu_seconds
-        if own is None:
-            own = sum(w.user_seconds + w.system_seconds for w in bench.workers)
+            reason = f"exit code {returncode} of the microbenchmark after a valid result: {tail}"
+        cpu_seconds = bench.cgroup_cpu_seconds
+        if cpu_seconds is None:
+            cpu_seconds = sum(w.user_seconds + w.system_seconds for w in bench.workers)
         outcome = Outcome(
             status,
             reason,
@@ -109,8 +109,8 @@ class Microbench:
             ops=bench.ops,
             seconds=bench.seconds,
             cpu=bench.cpu,
-            own_cpu_seconds=own,
-            others_cpu_seconds=max(0.0, bench.busy_cpu_seconds - own),
+            own_cpu_seconds=cpu_seconds,
+            others_cpu_seconds=max(0.0, bench.busy_cpu_seconds - cpu_seconds),
             bench=bench,
         )
         if bench.latency:

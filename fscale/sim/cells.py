@@ -199,12 +199,12 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
     is one kind.
     """
     places: dict[str, list[PluginLine]] = defaultdict(list)
-    taken: Counter[int] = Counter()
+    transfers: Counter[int] = Counter()
     for window in windows:
-        taken.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
+        transfers.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
         for line in window.lines:
             places[line.pa].append(line)
-    hot_lines = [_line(same, symbols, types, taken) for same in places.values()]
+    hot_lines = [_line(same, symbols, types, transfers) for same in places.values()]
     hot_lines.sort(key=lambda line: -line.wait)
     waited: Counter[str] = Counter()
     for hot in hot_lines:
@@ -215,7 +215,7 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
 
 
 def _line(
-    same: list[PluginLine], symbols: Symbols, types: Types | None, taken: Mapping[int, int]
+    same: list[PluginLine], symbols: Symbols, types: Types | None, transfers: Mapping[int, int]
 ) -> HotLine:
     users: dict[str, LineUser] = {}
     for pc in (pc for line in same for pc in line.pcs):
@@ -233,7 +233,7 @@ def _line(
         queue=sum(line.queue for line in same),
         spin=sum(line.spin for line in same),
         users=sorted(users.values(), key=lambda user: -user.stall)[:USERS],
-        rules=_rules(same, symbols, taken),
+        rules=_rules(same, symbols, transfers),
     )
 
 
@@ -275,7 +275,7 @@ def _members(same: list[PluginLine], types: Types | None) -> str:
     return f": {_most_taken(moves) or last.cache}"
 
 
-def _rules(same: list[PluginLine], symbols: Symbols, taken: Mapping[int, int]) -> list[str]:
+def _rules(same: list[PluginLine], symbols: Symbols, transfers: Mapping[int, int]) -> list[str]:
     """The rules that identify the object of a line in another boot.
 
     A static object keeps its address. Other objects are identified by the instructions that take
@@ -293,6 +293,6 @@ def _rules(same: list[PluginLine], symbols: Symbols, taken: Mapping[int, int]) -
     else:
         for pc in users:
             moves[int(pc.pc, 16)] += pc.reads + pc.writes
-        own = [pc for pc, times in moves.items() if times >= OWN_PART * taken.get(pc, math.inf)]
+        own = [pc for pc, times in moves.items() if times >= OWN_PART * transfers.get(pc, math.inf)]
         told = [rule(symbols, CODE, range(pc, pc + 1)) for pc in own]
     return sorted(words for words in told if words)

@@ -195,8 +195,8 @@ def test_what_turns_show_agrees_with_the_whole_of_the_same_run(
     turns, full = (
         lockprofile.read(load_profile(one)) for one in (path, tmp_path / "full" / "locks.json.gz")
     )
-    assert full.looked == 1
-    assert 0.1 < turns.looked < 0.4
+    assert full.recorded_share == 1
+    assert 0.1 < turns.recorded_share < 0.4
     assert turns.active_ns == pytest.approx(full.active_ns, rel=0.01)
     seen, all_of_it = (
         next(lock for lock in one.locks if lock.name.object == "sb->s_vfs_rename_mutex")
@@ -206,7 +206,7 @@ def test_what_turns_show_agrees_with_the_whole_of_the_same_run(
     # Beside others' load a wait lasts until its holder runs again: for milliseconds, as a turn.
     waits, time = shown(all_of_it, 10e6)
     assert 0.5 * waits < seen.count / all_of_it.count < 1.1
-    tolerance = max(0.3, 4 * sampling_error(all_of_it, round(1 / turns.looked)))
+    tolerance = max(0.3, 4 * sampling_error(all_of_it, round(1 / turns.recorded_share)))
     # What the second program costs between two waits is in no wait: there are fewer of them.
     fewer = min(1, seen.count / all_of_it.count / waits)
     # Idle, turns showed 0.66 to 0.72 of the time (n = 7).

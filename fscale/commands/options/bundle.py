@@ -41,8 +41,8 @@ def bundle(
 
         @functools.wraps(command)
         def with_options(*args: Any, **given: Any) -> None:
-            found = options(**{p.name: given.pop(p.name) for p in added})
-            command(*args, **given, **{parameter: found})
+            values = options(**{p.name: given.pop(p.name) for p in added})
+            command(*args, **given, **{parameter: values})
 
         # typer takes the options from the signature.
         with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]

@@ -83,7 +83,7 @@ def read_machine() -> Machine:
 
     The CPUs to use are those allowed by the affinity (taskset) and the cpuset of this process.
     """
-    said = {str(row["field"]).rstrip(":"): str(row["data"]) for row in _flat(_lscpu())}
+    lscpu = {str(row["field"]).rstrip(":"): str(row["data"]) for row in _flat(_lscpu())}
     cpus = topology()
     allowed = os.sched_getaffinity(0)
     governors = {text(path) for path in CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
@@ -95,7 +95,7 @@ def read_machine() -> Machine:
         build=kernel.read(),
         kernel_cmdline=text(Path("/proc/cmdline")) or "",
         architecture=platform.machine(),
-        cpu_model=said.get("Model name", "unknown"),
+        cpu_model=lscpu.get("Model name", "unknown"),
         memory_bytes=memory,
         topology=cpus,
         cpu_order=cpu_order(cpus, allowed & {cpu.cpu for cpu in cpus}),
@@ -104,7 +104,7 @@ def read_machine() -> Machine:
         confinement=confinement.read(),
         inherited=inherited.read(),
         mitigations={path.name: text(path) or "" for path in vulnerabilities},
-        virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
+        virtualization=lscpu.get("Hypervisor vendor") or lscpu.get("Virtualization type"),
         boots=_boots(),
         guest=json.loads(os.environ["FSCALE_GUEST"]) if "FSCALE_GUEST" in os.environ else None,
     )
@@ -152,57 +152,57 @@ def why_denied(machine: Machine) -> str:
 
 def warnings(machine: Machine) -> list[str]:
     """Return warnings about what makes figures of this machine unreliable."""
-    found = []
+    problems = []
     if others := denied(machine):
-        found.append(
+        problems.append(
             f"CPUs {ranges(others)} are not used, because {why_denied(machine)}; so all CPUs stay "
             f"online, and what runs on those shares caches and kernel locks with the cells"
         )
-    found += confinement.warnings(machine)
-    found += inherited.warnings(machine, os.environ)
+    problems += confinement.warnings(machine)
+    problems += inherited.warnings(machine, os.environ)
     if apart := _apart(machine):
-        found.append(
+        problems.append(
             f"CPUs {ranges(apart)} are excluded from load balancing or from the tick (isolcpus, "
             f"nohz_full): they behave differently from the others, and the threads of an "
             f"application do not spread over them"
         )
     if own_cgroup() is None:
-        found.append(
+        problems.append(
             "this process cannot make a cgroup (v2): the CPU time of an application cannot be "
             "distinguished from that of other processes"
         )
     if machine.governor and machine.governor != "performance":
-        found.append(f"CPU frequency governor is {machine.governor}, not performance")
+        problems.append(f"CPU frequency governor is {machine.governor}, not performance")
     if machine.build and machine.build.debug:
-        found.append(
+        problems.append(
             f"the kernel was built with {', '.join(machine.build.debug)}, which makes it slower: "
             f"do not compare its figures with those of other builds"
         )
     if machine.virtualization:
-        found.append(f"runs in a virtual machine ({machine.virtualization}): CPUs may be shared")
+        problems.append(f"runs in a virtual machine ({machine.virtualization}): CPUs may be shared")
     if machine.guest:
-        found.append(f"measured in a guest ({machine.guest['label']})")
+        problems.append(f"measured in a guest ({machine.guest['label']})")
         if stood := machine.guest.get("stood_still"):
-            found.append(f"{stood} boots of the guest hung; it was booted again")
+            problems.append(f"{stood} boots of the guest hung; it was booted again")
     if text(CPUS / "smt" / "active") == "1":
-        found.append("SMT is on: core counts beyond the physical cores add hardware threads")
+        problems.append("SMT is on: core counts beyond the physical cores add hardware threads")
     there = machine_layout(machine)
     if there.kinds:
         groups = [
             f"{end - begin} (CPUs {ranges(sorted(machine.cpu_order[begin:end]))})"
             for begin, end in pairwise((0, *there.kinds))
         ]
-        found.append(
+        problems.append(
             f"the cores are unequal: {groups[0]} are fast, {', then '.join(groups[1:])} slower; "
             f"linear scaling refers to the fast ones"
         )
     swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]
     if swaps:
-        found.append("swap is on: file systems in memory may be swapped out")
+        problems.append("swap is on: file systems in memory may be swapped out")
     load = os.getloadavg()[0]
     if load > 0.5:
-        found.append(f"the load average was {load:.1f} at the start")
-    return found
+        problems.append(f"the load average was {load:.1f} at the start")
+    return problems
 
 
 def turbo_warning(machine: Machine, counts: list[int]) -> list[str]:
@@ -282,8 +282,8 @@ class Cpus:
         self._off: dict[int, int] = {}
         self._bound: list[affinity.Affinity] = []
         """what lost its last online CPU in this run, the first first"""
-        self._found = _online()
-        self._wanted = dict(self._found)
+        self._initial = _online()
+        self._wanted = dict(self._initial)
         self._patience = PATIENCE
         self.control = control(machine, measured_by)
 
@@ -323,7 +323,7 @@ class Cpus:
             FscaleError: another program has taken a CPU offline, or online.
         """
         wanted = self.order[:count]
-        self._wanted = dict(self._found)
+        self._wanted = dict(self._initial)
         if self.control == "hotplug":
             for cpu in wanted:
                 self._bring_back(cpu)
@@ -345,7 +345,7 @@ class Cpus:
         differ = [
             cpu for cpu in sorted(now | self._wanted) if now.get(cpu) != self._wanted.get(cpu)
         ]
-        said = [
+        changes = [
             f"CPUs {ranges(cpus)} are {word}"
             for word, cpus in (
                 ("online", [cpu for cpu in differ if now.get(cpu)]),
@@ -353,7 +353,7 @@ class Cpus:
             )
             if cpus
         ]
-        return f"{' and '.join(said)}, which this run did not cause" if said else None
+        return f"{' and '.join(changes)}, which this run did not cause" if changes else None
 
     def _keep_affinity(self, going: list[int]) -> None:
         """Restore what is bound to CPUs that are back, and record what loses its last one now."""

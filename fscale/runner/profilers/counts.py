@@ -28,19 +28,19 @@ CONDITIONS = {"sched:sched_switch": "(args->prev_state & 0xff) != 0"}
 _EVENT = re.compile(r"[a-z0-9_]+:[a-z0-9_]+", re.IGNORECASE)
 
 
-def program(who: Workers, events: tuple[str, ...]) -> str:
+def program(workers: Workers, events: tuple[str, ...]) -> str:
     """Return the bpftrace program that counts `events` (`subsystem:event`)."""
     probes = "".join(
         f"""
-tracepoint:{event} /{_all(who.current, event)}/ {{ @worker["{event}"] = count(); }}
-tracepoint:{event} /{_all(who.kernel, event)}/ {{ @kernel["{event}"] = count(); }}"""
+tracepoint:{event} /{_all(workers.current, event)}/ {{ @worker["{event}"] = count(); }}
+tracepoint:{event} /{_all(workers.kernel, event)}/ {{ @kernel["{event}"] = count(); }}"""
         for event in events
     )
-    return f"{who.probes}{probes}\nEND {{ {who.clear} }}\n"
+    return f"{workers.probes}{probes}\nEND {{ {workers.clear} }}\n"
 
 
-def _all(who: str, event: str) -> str:
-    return f"({who}) && {CONDITIONS[event]}" if event in CONDITIONS else who
+def _all(condition: str, event: str) -> str:
+    return f"({condition}) && {CONDITIONS[event]}" if event in CONDITIONS else condition
 
 
 class Counts(ToolProfiler):

@@ -92,13 +92,13 @@ def settings(context: Context, memory: KernelMemory | None) -> dict[str, int]:
     Raises:
         ProfilerError: an application must be identified by its cgroup, and there is none.
     """
-    told = {"spin_bits": SPIN_BITS, "sleep_bits": SLEEP_BITS}
-    told |= {"most_spun": MAX_SPUN, "turn_ms": TURN_MS, "pause_ms": PAUSE_MS}
-    told |= memory.as_json() if memory else {}
+    parameters = {"spin_bits": SPIN_BITS, "sleep_bits": SLEEP_BITS}
+    parameters |= {"most_spun": MAX_SPUN, "turn_ms": TURN_MS, "pause_ms": PAUSE_MS}
+    parameters |= memory.as_json() if memory else {}
     if context.named:
-        return {**told, "pid": machine_pid(context) or 0}
+        return {**parameters, "pid": machine_pid(context) or 0}
     # A cgroup's number is that of its directory.
-    return {**told, "cores": len(context.cpus), "cgroup": application(context).stat().st_ino}
+    return {**parameters, "cores": len(context.cpus), "cgroup": application(context).stat().st_ino}
 
 
 def caches_of(filesystems: Iterable[FileSystem]) -> dict[str, str]:
@@ -188,8 +188,8 @@ class Locks(ToolProfiler):
         self._filesystem = context.key.filesystem
         self._prepare(context.filesystem)
         self._output = context.output / f"{self.name}.out"
-        told = [f"{name}={value}" for name, value in settings(context, self._memory).items()]
-        argv = [str(paths.LOCKS), str(self._output), *told, Tool.CHILD]
+        arguments = [f"{name}={value}" for name, value in settings(context, self._memory).items()]
+        argv = [str(paths.LOCKS), str(self._output), *arguments, Tool.CHILD]
         self.run_tool(Tool(argv, context.output / f"{self.name}.log"))
 
     def detach(self) -> Mapping[str, Any]:

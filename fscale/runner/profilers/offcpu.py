@@ -11,14 +11,14 @@ from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.workers import Workers, workers
 
 
-def program(who: Workers) -> str:
+def program(workers: Workers) -> str:
     """Return the bpftrace program, which sums the time off CPU in ns by task state and stack.
 
     States 0 and 256 are preempted threads, which were still runnable.
     """
-    return f"""{who.probes}
+    return f"""{workers.probes}
 tracepoint:sched:sched_switch {{
-	if ({who.previous}) {{
+	if ({workers.previous}) {{
 		@out[args->prev_pid] = nsecs;
 		@stack[args->prev_pid] = kstack(24);
 		@state[args->prev_pid] = args->prev_state;
@@ -30,7 +30,7 @@ tracepoint:sched:sched_switch {{
 		delete(@out[$next]);
 	}}
 }}
-END {{ {who.clear} clear(@out); clear(@stack); clear(@state); }}
+END {{ {workers.clear} clear(@out); clear(@stack); clear(@state); }}
 """
 
 

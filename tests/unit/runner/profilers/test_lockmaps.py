@@ -131,7 +131,7 @@ def test_what_was_seen_in_turns_is_scaled_to_the_whole_window(symbols: Kallsyms)
     (all_the_time,) = read(content, symbols).locks
     found = read({**content, "looked": 250}, symbols)
     (lock,) = found.locks
-    assert (found.active_ns, found.looked) == (1000, 0.25)
+    assert (found.active_ns, found.recorded_share) == (1000, 0.25)
     assert (lock.count, lock.wait_ns) == (4 * (2 + 8), 4 * (3000 + 8 * 2500))
     assert (lock.max_ns, lock.one_in) == (2500, 8)
     assert lock.histogram == {1 << 10: 8, 1 << 11: 32}
