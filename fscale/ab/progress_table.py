@@ -3,7 +3,6 @@
 
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.live import Live
 from rich.table import Table
@@ -43,12 +42,7 @@ class ProgressTable:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._live:
             self._live.stop()
 

@@ -5,7 +5,6 @@ Only the kernel log says which mount option the kernel rejected.
 """
 
 import os
-from types import TracebackType
 
 _RECORD = 8192  # bytes; the kernel returns whole records, or EINVAL if they do not fit
 _LINES = 3
@@ -22,12 +21,7 @@ class KernelLog:
             self._fd = -1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._fd >= 0:
             os.close(self._fd)
 
