@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Puts points in the order of a report: page (medium, mode) > group > panel > curve > point."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,6 +126,14 @@ class Curve:
     def linear(self) -> float:
         """`linear_at` of the highest core count."""
         return self.linear_at(self.top)
+
+    @property
+    def share_of_linear(self) -> float | None:
+        """log(speed-up) / log(linear) at the highest core count: the matrix's colour."""
+        ratio = self.top_speedup
+        if ratio is None or self.linear <= 1:
+            return None
+        return math.log(ratio.value) / math.log(self.linear)
 
     @property
     def kept(self) -> float:

@@ -52,7 +52,7 @@ def cpu_svg(panel: Panel, prefix: str) -> str | None:
         return svg.inline(svg.raw(figure), prefix, label)
 
 
-def key_svg(artist: Artist, prefix: str) -> str:
+def _key_svg(artist: Artist, prefix: str) -> str:
     """One sample of a legend, without a label, because its text is next to it."""
     with mpl.rc_context(RC):
         figure = Figure(figsize=(0.36, 0.14))
@@ -68,13 +68,29 @@ def curve_key(
     line: LineStyle, prefix: str, side: str | None = None, simulated: bool = False
 ) -> str:
     """The legend's sample of a file system."""
-    return key_svg(plots.legend_key(line, side, simulated), prefix)
+    return _key_svg(plots.legend_key(line, side, simulated), prefix)
+
+
+def ideal_key(prefix: str) -> str:
+    """The legend's sample of linear scaling."""
+    return _key_svg(plots.ideal_key(), prefix)
+
+
+def given_key(prefix: str) -> str:
+    """The legend's sample of linear scaling by the control."""
+    return _key_svg(plots.given_key(), prefix)
+
+
+def layout_keys(page: Page, prefix: str) -> list[tuple[str, str]]:
+    """The legend's samples of the marks on a page's panels, with their names."""
+    keys = enumerate(plots.layout_keys(page))
+    return [(_key_svg(mark, f"{prefix}{i}"), name) for i, (mark, name) in keys]
 
 
 def patch_key(state: str, prefix: str) -> str:
     """The legend's sample of a CPU state."""
     colour = CPU_COLOURS[state].light
-    return key_svg(Rectangle((0.2, -0.8), 0.6, 1.6, facecolor=colour, linewidth=0), prefix)
+    return _key_svg(Rectangle((0.2, -0.8), 0.6, 1.6, facecolor=colour, linewidth=0), prefix)
 
 
 def _names(panel: Panel) -> list[str]:

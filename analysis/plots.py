@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Draws panels with matplotlib: scaling curves and CPU bars."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from fscale.analysis.style import (
     INK,
     MUTED,
     PAPER,
-    Dashes,
     LineStyle,
+    dashes,
     speedup_colours,
 )
 from fscale.analysis.summary import Point
@@ -171,13 +170,6 @@ def layout_keys(page: Page) -> list[tuple[Artist, str]]:
     return keys
 
 
-def dashes(line: LineStyle, side: str | None, simulated: bool) -> Dashes:
-    """The dashes of a line; simulated lines never look like measured ones."""
-    if simulated:
-        return ":" if side == "B" else "-."
-    return "--" if side == "B" else line.dashes
-
-
 def legend_key(line: LineStyle, side: str | None = None, simulated: bool = False) -> Line2D:
     """The legend's sample of a curve."""
     style = dashes(line, side, simulated)
@@ -252,14 +244,6 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def share_of_linear(curve: Curve) -> float | None:
-    """log(speed-up) / log(linear) at the highest core count: the matrix's colour."""
-    ratio = curve.top_speedup
-    if ratio is None or curve.linear <= 1:
-        return None
-    return math.log(ratio.value) / math.log(curve.linear)
-
-
 def draw_matrix(ax: Axes, page: Page) -> None:
     """FxMark's Figure 13: colour is the speed-up at the highest core count, numbers are the peak.
 
@@ -272,7 +256,7 @@ def draw_matrix(ax: Axes, page: Page) -> None:
             curve = panel.curve(name)
             if curve is None:
                 continue
-            share = share_of_linear(curve)
+            share = curve.share_of_linear
             fill, ink = ("none", INK.light) if share is None else speedup_colours(share)
             corner = (column - 0.5, row - 0.5)
             ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))

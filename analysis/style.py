@@ -37,6 +37,13 @@ class LineStyle:
     dashes: Dashes
 
 
+def dashes(line: LineStyle, side: str | None, simulated: bool) -> Dashes:
+    """The dashes of a line; simulated lines never look like measured ones."""
+    if simulated:
+        return ":" if side == "B" else "-."
+    return "--" if side == "B" else line.dashes
+
+
 INK = Colour("#1b1b1b", "#e9eaec")
 MUTED = Colour("#595f66", "#a9b0b8")
 GRID = Colour("#dfe2e5", "#363b42")

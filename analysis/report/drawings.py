@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fscale.analysis import figures, plots
+from fscale.analysis import figures
 from fscale.analysis.curves import Curve, Page
 from fscale.analysis.report.looks import run_mark
 from fscale.analysis.report.render import render
@@ -53,15 +53,12 @@ def _key(line: LineStyle, prefix: str, name: str, kind: str, curve: Curve | None
 
 def _mark_keys(page: Page, prefix: str) -> list[Key]:
     keys = [
-        Key(Markup(figures.key_svg(mark, f"{prefix}-mark{i}")), name)
-        for i, (mark, name) in enumerate(plots.layout_keys(page))
+        Key(Markup(sample), name) for sample, name in figures.layout_keys(page, f"{prefix}-mark")
     ]
     if len(page.cores) > 1:
-        ideal = figures.key_svg(plots.ideal_key(), f"{prefix}-ideal")
-        keys.append(Key(Markup(ideal), IDEAL, "ideal"))
+        keys.append(Key(Markup(figures.ideal_key(f"{prefix}-ideal")), IDEAL, "ideal"))
     if any(panel.given for panel in page.panels):
-        given = figures.key_svg(plots.given_key(), f"{prefix}-given")
-        keys.append(Key(Markup(given), GIVEN, "ideal"))
+        keys.append(Key(Markup(figures.given_key(f"{prefix}-given")), GIVEN, "ideal"))
     return keys
 
 

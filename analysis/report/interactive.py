@@ -15,11 +15,10 @@ from markupsafe import Markup
 
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import NAMED_VALUES
-from fscale.analysis.plots import dashes
 from fscale.analysis.report import repeat
 from fscale.analysis.report.render import read
 from fscale.analysis.report.section import Report
-from fscale.analysis.style import LONG, Dashes, variables
+from fscale.analysis.style import LONG, Dashes, dashes, variables
 from fscale.analysis.summary import Point, Spread
 from fscale.model.results import Cell
 

@@ -4,7 +4,6 @@
 from dataclasses import dataclass
 
 from fscale.analysis.curves import Curve, Page
-from fscale.analysis.plots import share_of_linear
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.analysis.style import speedup_colours
@@ -21,7 +20,7 @@ class Square:
 def _square(curve: Curve | None) -> Square | None:
     if curve is None:
         return None
-    share = share_of_linear(curve)
+    share = curve.share_of_linear
     return Square(curve, None if share is None else speedup_colours(share))
 
 

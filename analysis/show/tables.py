@@ -10,7 +10,6 @@ from rich.text import Text
 from fscale.analysis.compare.wording import figure
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import NAMED
-from fscale.analysis.plots import share_of_linear
 from fscale.analysis.report.render import rate, times
 from fscale.analysis.summary import Point
 
@@ -82,7 +81,7 @@ def _square(curve: Curve | None, page: Page) -> Text:
     dagger = "†" if curve.top.key.cores != page.cores[-1] else " "
     if curve.top_speedup is None:
         return Text(f"{rate(curve.peak.median)}{dagger}")
-    sign, colour = _sign(share_of_linear(curve))
+    sign, colour = _sign(curve.share_of_linear)
     speedup = times(curve.top_speedup.value)
     return Text(f"{curve.peak.key.cores}{dagger}{speedup:>6} ").append(f"{sign:<2}", style=colour)
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns a request into a checked plan, without changing anything on the machine."""
+"""Turns a request into a checked plan, without changing anything on the machine.
+
+Data flow one way: request, selection, machine, cells, resources, record.
+"""
 
 import random
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fscale.model import catalogue, runs, variant
+from fscale.model import catalogue, runs
 from fscale.model.config import FileSystem, Suite
 from fscale.model.load import LoadSettings
 from fscale.model.results import CellKey, Machine, Mounted, Run
@@ -16,13 +19,14 @@ from fscale.model.store import BENCH, Store
 from fscale.model.topology import beyond, core_counts, machine_layout, place, spreads
 from fscale.model.variant import Variant
 from fscale.model.words import ranges
-from fscale.runner import guard, plan, resources
+from fscale.runner import guard, plan
 from fscale.runner.cell.measure import Limits
-from fscale.runner.machine import confinement, host, kernelsettings
-from fscale.runner.profilers import parse_names
-from fscale.runner.request import Request, read_suite
+from fscale.runner.machine import confinement, host
+from fscale.runner.request import Request
+from fscale.runner.resources import Resources, find_resources
+from fscale.runner.selection import Selection, select
 from fscale.runner.setup import Setup
-from fscale.runner.storage import blockqueue, disk, filesystem
+from fscale.runner.storage import filesystem
 from fscale.runner.storage.disk import CheckedDevice
 from fscale.system.executor import CommandFailed, Executor
 
@@ -41,6 +45,150 @@ class Prepared:
     def todo(self) -> list[CellKey]:
         """The cells that are not finished."""
         return [key for key in self.cells if not self.store.finished(key)]
+
+
+def prepare(request: Request) -> Prepared:
+    """Check all that can be checked without changing the machine, and make the plan.
+
+    Raises:
+        FscaleError: the request cannot be carried out on this machine.
+    """
+    selection = select(request)
+    machine = _read_machine(selection.suite)
+    counts = _core_counts(request, selection.suite, machine)
+    guard.check_output(request.output)
+    store = Store(request.output)
+    old = store.load_run()
+    seed = _seed(request, old)
+    cells = plan.make(
+        selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
+        selection.descriptors,
+        selection.media,
+        selection.filesystems,
+        counts,
+        seed,
+    )
+    resources = find_resources(request, selection, machine, cells)
+    run = _begin(request, selection, machine, counts, seed, cells, resources)
+    if old:
+        runs.resume(old, run, request.output)
+    setup = _set_up(selection, machine, seed, cells, resources, store)
+    return Prepared(setup, run, cells, store, resumed=old is not None)
+
+
+def _read_machine(suite: Suite) -> Machine:
+    """Read this machine, with its CPUs in the order in which the suite uses them."""
+    machine = place(host.read_machine(), suite.placement, suite.keep_free)
+    confinement.look_for_hidden_quota(machine)
+    return machine
+
+
+def _core_counts(request: Request, suite: Suite, machine: Machine) -> list[int]:
+    # A suite's file serves unlike machines; who types a core count wants it measured.
+    return core_counts(
+        suite.cores,
+        machine_layout(machine),
+        leave_out="cores" not in request.overrides,
+        why_fewer=host.why_denied(machine),
+    )
+
+
+def _seed(request: Request, old: Run | None) -> int:
+    if request.seed is not None:
+        return request.seed
+    return old.seed if old else random.SystemRandom().getrandbits(32)
+
+
+def _begin(
+    request: Request,
+    selection: Selection,
+    machine: Machine,
+    counts: list[int],
+    seed: int,
+    cells: Sequence[CellKey],
+    resources: Resources,
+) -> Run:
+    """Record what is measured, with what, and warnings about it."""
+    suite, filesystems = selection.suite, selection.filesystems
+    descriptors = selection.descriptors
+    wanted = {cell.workload for cell in cells}
+    left_out = {**resources.missing, **selection.unusable}
+    return runs.begin(
+        request.output,
+        seed=seed,
+        suite=suite.model_dump(mode="json"),
+        filesystems={
+            name: _described(fs, name, resources.beside.get(name, ()), selection.existing)
+            for name, fs in filesystems.items()
+        },
+        media={
+            name: m.model_dump(mode="json") | resources.recorded(name)
+            for name, m in selection.described.items()
+        },
+        machine=machine,
+        versions=_versions(machine, selection.variants, filesystems, request.binary),
+        workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
+        planned_cells=len(cells),
+        warnings=[
+            *host.warnings(machine),
+            *host.turbo_warning(machine, counts),
+            *_order_warning(suite),
+            *_cpu_warnings(suite, machine),
+            *resources.warnings,
+            *plan.left_out(suite, descriptors, filesystems, counts),
+            *sorted(f"{name}{runs.SKIPPED}{reason}" for name, reason in left_out.items()),
+        ],
+    )
+
+
+def _set_up(
+    selection: Selection,
+    machine: Machine,
+    seed: int,
+    cells: Sequence[CellKey],
+    resources: Resources,
+    store: Store,
+) -> Setup:
+    """Collect what all cells share; existing cells decide how CPUs are restricted."""
+    suite, control = selection.suite, store.control()
+    host.control(machine, control)
+    return Setup(
+        machine=machine,
+        variants=selection.variants,
+        filesystems=selection.filesystems,
+        media=selection.media,
+        devices=resources.devices,
+        beside=resources.beside,
+        existing=selection.existing,
+        loads=selection.loads,
+        settings=LoadSettings(
+            warmup=suite.warmup,
+            min_window=suite.min_window,
+            interval=suite.interval,
+            max_stock=suite.max_stock,
+            latency=suite.latency,
+        ),
+        limits=Limits(
+            setup=suite.setup_limit,
+            margin=suite.margin,
+            cpus=machine.confinement.cpus_found if machine.confinement else None,
+        ),
+        seed=seed,
+        missing=resources.missing,
+        profilers=selection.profilers,
+        fewest=min((cell.cores for cell in cells), default=1),
+        control=control,
+    )
+
+
+def _described(
+    fs: FileSystem | None, name: str, beside: Sequence[CheckedDevice], there: Mounted | None
+) -> dict[str, Any]:
+    if fs is None:
+        options = {"mount_options": there.options} if there else {}
+        return {"kernel": name, "existing": True, **options}
+    devices = {str(one.path): one.identity.recorded() for one in beside}
+    return fs.model_dump(mode="json") | ({"devices": devices} if devices else {})
 
 
 def _versions(
@@ -65,170 +213,9 @@ def _versions(
     return versions
 
 
-def _with_short_names(suite: Suite) -> Suite:
-    if suite.workloads == "all":
-        return suite
-    short = [catalogue.short_name(name) for name in suite.workloads]
-    return suite.model_copy(update={"workloads": short})
-
-
-def check(request: Request, elsewhere: Collection[str]) -> Suite:
-    """Check what can be checked of a request for another machine, and return its suite.
-
-    `elsewhere` are names of file systems that only the other machine has.
-
-    Raises:
-        FscaleError: a key, a name or an option of a workload is not valid.
-    """
-    suite = read_suite(request)
-    resources.media_of(request, suite)
-    parse_names(",".join(suite.profiles))
-    for name in suite.filesystems:
-        asked = variant.parse(name)
-        if asked.name not in elsewhere:
-            catalogue.load_variant(asked)
-    loads = resources.loads_of(request, suite)
-    plan.check_names(
-        _with_short_names(suite), {name: load.descriptor for name, load in loads.items()}
-    )
-    return suite
-
-
-def prepare(request: Request) -> Prepared:
-    """Check all that can be checked without changing the machine, and make the plan.
-
-    Raises:
-        FscaleError: the request cannot be carried out on this machine.
-    """
-    suite = read_suite(request)
-    media = resources.media_of(request, suite)
-    recorded = {name: m.model_dump(mode="json") for name, m in media.items()}
-    # Without a path, measure next to the results. The path is not recorded, because a resumed run
-    # may have its results elsewhere.
-    beside_results = {"path": str(guard.existing(request.output))}
-    media = {
-        name: m if m.path or m.kind != "dir" else m.model_copy(update=beside_results)
-        for name, m in media.items()
-    }
-    variants = resources.variants_of(request, suite, media)
-    suite = suite.model_copy(update={"media": list(media), "filesystems": list(variants)})
-    asked_profiles = suite.profiles
-    suite, profilers, no_profile = resources.profilers(suite)
-    existing = any(m.kind == "dir" for m in media.values())
-    there = resources.existing_mount(media)
-    filesystems = {
-        name: None if existing else catalogue.load_variant(asked)
-        for name, asked in variants.items()
-    }
-    loads = resources.loads_of(request, suite)
-    descriptors = {name: load.descriptor for name, load in loads.items()}
-    suite = _with_short_names(suite)
-    plan.check_names(suite, descriptors)
-    machine = place(host.read_machine(), suite.placement, suite.keep_free)
-    confinement.look_for_hidden_quota(machine)
-    layout = machine_layout(machine)
-    # A suite's file serves unlike machines; who types a core count wants it measured.
-    counts = core_counts(
-        suite.cores,
-        layout,
-        leave_out="cores" not in request.overrides,
-        why_fewer=host.why_denied(machine),
-    )
-    guard.check_output(request.output)
-    used = {} if all(fs and fs.nodev for fs in filesystems.values()) else media
-    store = Store(request.output)
-    old = store.load_run()
-    seed = request.seed
-    if seed is None:
-        seed = old.seed if old else random.SystemRandom().getrandbits(32)
-    cells = plan.make(suite, descriptors, media, filesystems, counts, seed)
-    wanted = {cell.workload for cell in cells}
-    resources.check_workers(suite, loads, wanted)
-    resources.check_users(media, loads, wanted)
-    missing = resources.missing(request, filesystems, used, loads, wanted, machine)
-    usable = {name: m for name, m in used.items() if name not in missing}
-    devices = resources.check_media(request, machine, filesystems, usable)
-    for name, checked in devices.items():
-        recorded[name]["identity"] = checked.identity.recorded()
-    beside = resources.check_named(request, filesystems, devices)
-    kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in missing})
-    for name, described in usable.items():
-        if described.path and (
-            queue := blockqueue.read_queue(disk.find_node(Path(described.path)))
-        ):
-            recorded[name]["queue"] = queue
-    run = runs.begin(
-        request.output,
-        seed=seed,
-        # Record the requested profilers, not the usable ones: a resumed run may find more of them.
-        suite=suite.model_dump(mode="json") | {"profiles": asked_profiles},
-        filesystems={name: _described(name, fs, beside, there) for name, fs in filesystems.items()},
-        media=recorded,
-        machine=machine,
-        versions=_versions(machine, variants, filesystems, request.binary),
-        workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
-        planned_cells=len(cells),
-        warnings=host.warnings(machine)
-        + host.turbo_warning(machine, counts)
-        + _order_warning(suite)
-        + _cpu_warnings(suite, machine, beyond(suite.cores, layout))
-        + resources.unfinished_work(media, there)
-        + resources.hidden_symbols(profilers)
-        + plan.left_out(suite, descriptors, filesystems, counts)
-        + sorted(
-            f"{name}{runs.SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()
-        ),
-    )
-    if old:
-        runs.resume(old, run, request.output)
-    measured_by = store.control()
-    host.control(machine, measured_by)
-    setup = Setup(
-        machine=machine,
-        variants=variants,
-        filesystems=filesystems,
-        media=media,
-        devices=devices,
-        beside=beside,
-        existing=there,
-        loads=loads,
-        settings=LoadSettings(
-            warmup=suite.warmup,
-            min_window=suite.min_window,
-            interval=suite.interval,
-            max_stock=suite.max_stock,
-            latency=suite.latency,
-        ),
-        limits=Limits(
-            setup=suite.setup_limit,
-            margin=suite.margin,
-            cpus=machine.confinement.cpus_found if machine.confinement else None,
-        ),
-        seed=seed,
-        missing=missing,
-        profilers=profilers,
-        fewest=min((cell.cores for cell in cells), default=1),
-        control=measured_by,
-    )
-    return Prepared(setup, run, cells, store, resumed=old is not None)
-
-
-def _described(
-    name: str,
-    fs: FileSystem | None,
-    beside: Mapping[str, Sequence[CheckedDevice]],
-    there: Mounted | None,
-) -> dict[str, Any]:
-    if fs is None:
-        options = {"mount_options": there.options} if there else {}
-        return {"kernel": name, "existing": True, **options}
-    devices = {str(one.path): one.identity.recorded() for one in beside.get(name, ())}
-    return fs.model_dump(mode="json") | ({"devices": devices} if devices else {})
-
-
-def _cpu_warnings(suite: Suite, machine: Machine, lacking: list[int]) -> list[str]:
+def _cpu_warnings(suite: Suite, machine: Machine) -> list[str]:
     warnings = []
-    if lacking:
+    if lacking := beyond(suite.cores, machine_layout(machine)):
         warnings.append(
             f"{ranges(lacking)} cores are not measured: this run may use {len(machine.cpu_order)}"
         )

@@ -1,103 +1,81 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds what a suite needs and what the machine lacks, without changing the machine."""
+"""Checks what this machine has of what cells need, without changing the machine."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fscale.model import catalogue, variant
+from fscale.model import catalogue
 from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
-from fscale.model.results import Machine, Mounted
-from fscale.model.variant import Variant
-from fscale.runner import guard, microbench
-from fscale.runner.profilers import Profiler, kallsyms, parse_names, usable
+from fscale.model.results import CellKey, Machine, Mounted
+from fscale.runner import guard
+from fscale.runner.machine import kernelsettings
+from fscale.runner.profilers import Profiler, kallsyms
 from fscale.runner.request import Request
-from fscale.runner.storage import filesystem, geometry, lazy, medium, mounted, named
+from fscale.runner.selection import Selection
+from fscale.runner.storage import blockqueue, disk, filesystem, geometry, lazy, medium, named
 from fscale.runner.storage.disk import CheckedDevice
 from fscale.system import powers
-from fscale.system.executor import Executor
 
 
-def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
-    """Load the media, by short name, with the path of the requested device or directory."""
-    media = {}
-    for name in suite.media:
-        described = catalogue.load_medium(name)
-        path = {"device": request.device, "dir": request.directory}.get(described.kind)
-        if path:
-            described = described.model_copy(update={"path": str(path.absolute())})
-        media[catalogue.short_name(name)] = described
-    return media
+@dataclass(frozen=True)
+class Resources:
+    """What this machine has and lacks of what cells need."""
+
+    missing: Mapping[str, str]  # file system, medium or workload -> why it is missing
+    devices: Mapping[str, CheckedDevice]  # medium -> block device of the user
+    beside: Mapping[str, Sequence[CheckedDevice]]  # file system -> devices besides its medium
+    queues: Mapping[str, dict[str, str]]  # medium -> settings of its block queue
+    warnings: Sequence[str]
+
+    def recorded(self, medium: str) -> dict[str, Any]:
+        """What run.json records of this machine's part of a medium."""
+        there: dict[str, Any] = {}
+        if medium in self.devices:
+            there["identity"] = self.devices[medium].identity.recorded()
+        if medium in self.queues:
+            there["queue"] = self.queues[medium]
+        return there
 
 
-def filesystem_of(where: Path) -> str:
-    """Return the name of the file system below a path.
-
-    Raises:
-        FscaleError: it cannot be found out.
-    """
-    argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
-    try:
-        return Executor().run(argv).split()[-1]
-    except FscaleError:
-        # A chroot does not see the mount of its root, so findmnt fails. ext2, ext3 and ext4 share a
-        # magic number and a driver.
-        kind = Executor().run(["stat", "--file-system", "--format=%T", str(where)]).strip()
-        return "ext4" if kind == "ext2/ext3" else kind
-
-
-def variants_of(request: Request, suite: Suite, media: Mapping[str, Medium]) -> dict[str, Variant]:
-    """Parse the file systems of a suite, by their names in results.
-
-    If an existing directory is measured, its own file system replaces them.
+def find_resources(
+    request: Request, selection: Selection, machine: Machine, cells: Sequence[CellKey]
+) -> Resources:
+    """Check that this machine can measure cells of a selection, and with what.
 
     Raises:
-        FscaleError: one is not valid, two of them would have the same name, or the directory cannot
-            be measured or does not fit what the user asked for.
+        MissingTool: the user named something that is missing.
+        FscaleError: a medium or a device must not be used, or something is insufficient.
     """
-    asked = [variant.parse(name) for name in dict.fromkeys(suite.filesystems)]
-    if any(m.kind == "dir" for m in media.values()):
-        asked = [_of_directory(request, asked, media)]
-    variants: dict[str, Variant] = {}
-    for one in asked:
-        if one.label in variants:
-            raise FscaleError(
-                f"two file systems would be called {one.label} in the results; rename the file "
-                f"{one.text}"
-            )
-        variants[one.label] = one
-    return variants
-
-
-def _of_directory(
-    request: Request, asked: Sequence[Variant], media: Mapping[str, Medium]
-) -> Variant:
-    """Return the file system of the directory that is measured."""
-    (first, *others) = media.values()
-    if others:
-        raise FscaleError(
-            f"an existing directory cannot be measured together with other media "
-            f"({', '.join(media)}); measure it in a run of its own"
-        )
-    where = Path(first.path or "")
-    guard.check_directory(where)
-    there = filesystem_of(where)
-    if "filesystems" in request.overrides:
-        if [one.name for one in asked] != [there]:
-            raise FscaleError(
-                f"{where} lies on {there}, not on {', '.join(one.text for one in asked)}; leave "
-                "--fs out, or measure another medium"
-            )
-        asked[0].refuse_existing()
-    return Variant(there, there)
-
-
-def existing_mount(media: Mapping[str, Medium]) -> Mounted | None:
-    """Return the mount below the measured directory; None without one, or if it is not visible."""
-    paths = [m.path for m in media.values() if m.kind == "dir" and m.path]
-    return mounted.read(Path(paths[0])) if paths else None
+    filesystems, loads = selection.filesystems, selection.loads
+    wanted = {cell.workload for cell in cells}
+    check_workers(selection.suite, loads, wanted)
+    check_users(selection.media, loads, wanted)
+    in_memory = all(fs and fs.nodev for fs in filesystems.values())
+    used = {} if in_memory else selection.media
+    lacking = missing(request, filesystems, used, loads, wanted, machine)
+    usable = {name: m for name, m in used.items() if name not in lacking}
+    devices = check_media(request, machine, filesystems, usable)
+    beside = check_named(request, filesystems, devices)
+    kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in lacking})
+    return Resources(
+        missing=lacking,
+        devices=devices,
+        beside=beside,
+        queues={
+            name: queue
+            for name, m in usable.items()
+            if m.path and (queue := blockqueue.read_queue(disk.find_node(Path(m.path))))
+        },
+        warnings=[
+            *unfinished_work(selection.media, selection.existing),
+            *hidden_symbols(selection.profilers),
+        ],
+    )
 
 
 def unfinished_work(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
@@ -115,34 +93,10 @@ def unfinished_work(media: Mapping[str, Medium], there: Mounted | None) -> list[
     return []
 
 
-def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]:
-    """Return the suite with usable profilers only, these profilers, and why others are skipped."""
-    names = parse_names(",".join(suite.profiles))
-    found, skipped = usable(names)
-    profilers = {profiler.name: profiler for profiler in found}
-    reasons = {f"profile {name}": reason for name, reason in skipped.items()}
-    return suite.model_copy(update={"profiles": list(profilers)}), profilers, reasons
-
-
 def hidden_symbols(profilers: Mapping[str, Profiler]) -> list[str]:
     """Return a warning if the profiles will have addresses instead of names."""
     reason = kallsyms.why_hidden() if profilers else None
     return [f"profiles cannot name functions and locks: {reason}"] if reason else []
-
-
-def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
-    """Return all loads by id; applications only if the suite names its workloads."""
-    loads: dict[str, Load] = {w.descriptor.id: w for w in microbench.find(request.binary)}
-    if suite.workloads != "all":
-        files = [name for name in suite.workloads if catalogue.is_path(name)]
-        for load in request.applications(list(dict.fromkeys(files))):
-            if load.descriptor.id in loads:
-                raise FscaleError(
-                    f"two loads would be called {load.descriptor.id} in the results; rename the "
-                    "TOML file"
-                )
-            loads[load.descriptor.id] = load
-    return loads
 
 
 def check_workers(suite: Suite, loads: Mapping[str, Load], wanted: set[str]) -> None:

@@ -17,7 +17,7 @@ from fscale.model.catalogue import is_path
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import Variant, parse
-from fscale.runner.prepare import check
+from fscale.runner.selection import check
 from fscale.vm import files
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps

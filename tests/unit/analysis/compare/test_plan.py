@@ -19,7 +19,7 @@ from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.runner import plan
-from fscale.runner.resources import filesystem_of
+from fscale.runner.selection import filesystem_of
 from tests.support import bench
 from tests.support.runner import fake_bench
 from tests.support.synthetic import BACKGROUND, PAPER, cell, descriptor, write_run

@@ -14,7 +14,7 @@ from fscale.analysis.curves import BACKGROUND, Curve, Page, arrange
 from fscale.analysis.diagnosis.run import Law, _law
 from fscale.analysis.diagnosis.verdict import Shape, shape_of
 from fscale.analysis.findings import Scaling, findings, judge
-from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit, share_of_linear
+from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit
 from fscale.analysis.point_table import rows, write
 from fscale.analysis.report.render import interval, microseconds, rate, span, times
 from fscale.analysis.style import MARKERS, SERIES, lines, speedup_colours
@@ -115,14 +115,14 @@ def test_peak_is_the_highest_median() -> None:
     scored = [c for n, r in ((1, 10.0), (2, 30.0), (4, 20.0)) for c in cells([r], cores=n)]
     curve = page(scored, "DRBL").panels[0].curves[0]
     assert (curve.peak.key.cores, curve.top.key.cores) == (2, 4)
-    assert share_of_linear(curve) == pytest.approx(0.5)  # 2x of 4x, in logarithms
+    assert curve.share_of_linear == pytest.approx(0.5)  # 2x of 4x, in logarithms
 
 
 def test_no_speedup_without_one_core() -> None:
     curve = page(cells([1], cores=2) + cells([2], cores=4), "DRBL").panels[0].curves[0]
     assert curve.base is None
     assert curve.top_speedup is None
-    assert share_of_linear(curve) is None
+    assert curve.share_of_linear is None
 
 
 def test_background_workloads_start_at_two_cores_and_count_their_readers() -> None:
@@ -148,7 +148,7 @@ def test_linear_is_by_physical_cores() -> None:
     curve = threaded()
     assert [curve.linear_at(p) for p in curve.points] == [1, 4, 8, 8]
     assert curve.linear == 8
-    assert share_of_linear(curve) == 1
+    assert curve.share_of_linear == 1
     assert curve.top_speedup is not None
     assert judge(curve.top_speedup, curve.linear, curve.most) is Scaling.SCALES
     assert shape_of(curve) == (Shape.SCALES, None, 1)
