@@ -36,7 +36,7 @@ KERNEL is as in `fscale vm run --kernel`, and bookworm for a side that has none.
 
 
 @bundle("simulated", SimulationOptions, cores="4", memory="2G")
-@bundle("written", OutputOptions)
+@bundle("written", OutputOptions, "fail_undecided")
 def _gate(
     base: BaseOption,
     new: NewOption,
