@@ -68,7 +68,9 @@ class NoiseReport(Strict):
     others_cpus: float | None = Field(
         description="mean number of CPUs that other processes used; null: not recorded"
     )
-    disturbed: int
+    disturbed: int | None = Field(
+        description="repetitions that load of others disturbed; null: not recorded"
+    )
     repetitions: int
     budget_minutes: float
     wanted: float = Field(description="the change that has to be detected")
@@ -111,11 +113,17 @@ def measure_noise(
         steal=float(np.mean(steals)) if steals else None,
         worst_steal=max(steals, default=None),
         others_cpus=float(np.mean(others)) if others else None,
-        disturbed=sum(c.disturbed is not None for c in cells),
+        disturbed=_disturbed(cells),
         repetitions=len(cells),
         budget_minutes=budget_minutes,
         wanted=wanted,
     )
+
+
+def _disturbed(cells: Sequence[Cell]) -> int | None:
+    marked = sum(c.disturbed is not None for c in cells)
+    recorded = any(c.extra.get("others_cpus") is not None for c in cells)
+    return marked if marked or recorded else None
 
 
 def _seconds(cells: Sequence[Cell]) -> float:

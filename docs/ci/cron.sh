@@ -6,10 +6,11 @@
 #   - than the run that is tagged "last-good": the latest that was not slower than the one before.
 # In root's crontab:
 #   15 2 * * *  /srv/fscale/docs/ci/cron.sh /srv/fscale /srv/results linux-fs@example.org
-# Exit code 1: something is slower; 2: it could not be measured or compared. With --fail-undecided
-# at `compare`, 1 is also what could not be decided, which the first line of the mail says.
+# Exit code 1: something is slower; 2: it could not be measured or compared. Further arguments are of
+# `fscale compare`: with --fail-undecided, 1 is also what could not be decided, as the mail says.
 set -eu
 repo=$1 results=$2 to=$3
+shift 3
 fscale=$repo/bin/fscale
 run=$results/$(date +%Y-%m-%d)-$(uname -r)
 export FSCALE_HISTORY="$results/history.sqlite"
@@ -27,13 +28,15 @@ for tag in baseline last-good; do
 		continue
 	fi
 	status=0
-	"$fscale" compare "$reference" "$run" --mail "$run/$tag.txt" --html "$run/$tag.html" ||
-		status=$?
+	"$fscale" compare "$reference" "$run" --mail "$run/$tag.txt" --html "$run/$tag.html" \
+		"$@" || status=$?
 	case $status in
 	0) [ "$tag" = baseline ] || "$fscale" history tag "$run" "$tag" ;;
 	1)
 		slower=1
-		mail -s "fscale: slower than $tag: $(hostname), $(uname -r)" "$to" <"$run/$tag.txt"
+		found="slower than"
+		! grep -q "^fscale could not decide" "$run/$tag.txt" || found="undecided against"
+		mail -s "fscale: $found $tag: $(hostname), $(uname -r)" "$to" <"$run/$tag.txt"
 		;;
 	*) exit "$status" ;;
 	esac

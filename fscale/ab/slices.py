@@ -23,6 +23,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.latency import why_none
 from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import Cell, CellKey, Slice
+from fscale.runner.cell.span import Watch
 from fscale.runner.cell.turns import (
     LoadEnded,
     LoadTimeout,
@@ -149,7 +150,7 @@ def measure_pair(
                 ) from None
         coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
-            _alternate(turns, cells, slicing, coin)
+            _alternate(turns, cells, slicing, coin, Watch(*targets.values()))
             _refuse_without(cells.values(), metrics)
         except LoadTimeout as error:
             raise FscaleError(f"{error}; the workload was killed", fault=error.fault) from None
@@ -204,15 +205,20 @@ def _alternate(
     cells: Mapping[str, Cell],
     slicing: Slicing,
     coin: random.Random,
+    watch: Watch,
 ) -> None:
     """Let the sides take their turns, and enter the results.
+
+    Others disturb both sides, because a turn is too short to tell whose.
 
     Raises LoadTimeout, and FscaleError if operations are too long for turns.
     """
     slices = alternate_turns(turns, slicing, coin)
+    others_cpus, disturbed = watch.end().judge()
     for side in SIDES:
         outcome = turns[side].end()
         copy_outcome(cells[side], outcome)
+        cells[side].extra["others_cpus"], cells[side].disturbed = others_cpus, disturbed
         cells[side].slices = slices[side]
         cells[side].latency = _latency(outcome, slices[side], slicing)
     invalidate_partner(cells.values())

@@ -61,7 +61,7 @@ writes VALUE to a file below /sys or /proc/sys while the file system is mounted 
 afterwards; {name} in it stands for the device. binary= is another microbenchmark. A side with
 :kernel=KERNEL or :module=FILE is measured in a guest, and so is kernel:KERNEL[:module=FILE], with
 the file systems of the suite or of --fs. KERNEL is as in `fscale vm run --kernel`, and bookworm for
-a side with :module=FILE alone.
+a side with :module=FILE alone; :modules=PATH is as --modules there.
 """
 
 

@@ -68,14 +68,6 @@ def register(app: typer.Typer) -> None:
         allow_different: AllowOption = None,
         everything: AllOption = False,
         db: HistoryOption = HISTORY,
-        fail_undecided: Annotated[
-            bool,
-            typer.Option(
-                "--fail-undecided",
-                help="Exit with code 1 also when a point or a curve is undecided.",
-                rich_help_panel=JUDGING,
-            ),
-        ] = False,
         judged: JudgeOptions,
         written: OutputOptions,
     ) -> None:
@@ -101,4 +93,4 @@ def register(app: typer.Typer) -> None:
             refuse_given(
                 context, _OF_RATES, "a run of `fscale gate`, whose counts are judged by fixed rules"
             )
-        judge(sides, settings, outputs, everything=everything, fail_undecided=fail_undecided)
+        judge(sides, settings, outputs, everything)

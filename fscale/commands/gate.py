@@ -30,13 +30,13 @@ More examples:
     fscale gate --base ext4:kernel=6.1 --new ext4:kernel=6.12 --workload MWCL --output results/k
     fscale gate --base ext4 --new ext4:mount=data=journal --workload DWAL --output results/journal
 
-A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE].
-KERNEL is as in `fscale vm run --kernel`, and bookworm for a side that has none.
+A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL[:modules=PATH]][:module=FILE].
+KERNEL and PATH are as --kernel and --modules of `fscale vm run`; a side without has bookworm.
 """
 
 
 @bundle("simulated", SimulationOptions, cores="4", memory="2G")
-@bundle("written", OutputOptions)
+@bundle("written", OutputOptions, "fail_undecided")
 def _gate(
     base: BaseOption,
     new: NewOption,

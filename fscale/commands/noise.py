@@ -159,9 +159,11 @@ def _show(report: "NoiseReport") -> None:
             p.verdict,
         )
     console.print(table)
-    disturbed = f"{report.disturbed} of {report.repetitions} repetitions were disturbed"
+    disturbed = (
+        f"{_known(report.disturbed, 'd')} of {report.repetitions} repetitions were disturbed"
+    )
     if any(p.between_pairs is not None for p in report.points):
-        disturbed = "in slices load disturbs both sides alike, so no repetition is marked disturbed"
+        disturbed += " (in slices both sides alike)"
     console.print(
         f"steal {_known(report.steal, '.2%')} (at worst {_known(report.worst_steal, '.2%')}); "
         f"other processes used {_known(report.others_cpus, '.2f')} CPUs; {disturbed}"

@@ -3,7 +3,8 @@
 
 `FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]`, such as `ext4:8`,
 `ext4:mount=commit=1`, `./mine.toml:mkfs=-O fast_commit`. The side of a comparison may also have
-`:binary=FILE`, or `:kernel=KERNEL` and `:module=FILE`; `kernel:KERNEL` names no file system.
+`:binary=FILE`, or `:kernel=KERNEL[:modules=PATH]` and `:module=FILE`; `kernel:KERNEL` names no file
+system.
 """
 
 import re
@@ -21,7 +22,7 @@ SYNTAX = "FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VAL
 OF_FILESYSTEM = ("mount", "mkfs", "set", "partitions")
 """parts that say how a file system is made and mounted; the other parts say what measures it"""
 BINARY = "binary"
-OF_GUEST = ("kernel", "module")
+OF_GUEST = ("kernel", "modules", "module")
 _PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST)
 _SEVERAL = ("set", "module")
 _WITH_COMMAS = ("mount", "mkfs", "set")
@@ -30,8 +31,8 @@ _ADVICE = {
     BINARY: "use --binary, or a side of `fscale ab`",
     **dict.fromkeys(
         OF_GUEST,
-        "for another kernel or module use --kernel and --module of `fscale vm run` or `fscale "
-        "simulate`, or a side of `fscale ab` or `fscale gate`",
+        "for another kernel or module use --kernel, --modules and --module of `fscale vm run` or "
+        "`fscale simulate`, or a side of `fscale ab` or `fscale gate`",
     ),
 }
 
@@ -50,6 +51,8 @@ class Variant:
     partitions: int = 1
     binary: Path | None = None
     kernel: str | None = None
+    kernel_modules: Path | None = None
+    """where the modules of a bzImage are, or of a .deb without any"""
     modules: tuple[Path, ...] = ()
 
     @property
@@ -195,6 +198,7 @@ def parse(text: str) -> Variant:
         partitions=partitions,
         binary=Path(binary).absolute() if binary else None,
         kernel=kernel,
+        kernel_modules=_kernel_modules(text, kernel, given),
         modules=tuple(Path(module) for module in given.get("module", [])),
     )
 
@@ -219,13 +223,25 @@ def split_partitions(text: str) -> tuple[str, int]:
 
 
 def _without_filesystem(text: str, kernel: str, given: dict[str, list[str]]) -> Variant:
-    if not kernel or given.keys() - {"module"} or "=" in kernel:
+    if not kernel or given.keys() - {"module", "modules"} or "=" in kernel:
         raise FscaleError(
-            f"{text} is not a side without a file system; give kernel:KERNEL[:module=FILE], or "
-            f"with a file system {SYNTAX}[:kernel=KERNEL][:module=FILE], such as ext4:kernel=6.12"
+            f"{text} is not a side without a file system; give kernel:KERNEL[:modules=PATH]"
+            f"[:module=FILE], or with a file system {SYNTAX}[:kernel=KERNEL][:modules=PATH]"
+            "[:module=FILE], such as ext4:kernel=6.12"
         )
     modules = tuple(Path(module) for module in given.get("module", []))
-    return Variant(text, None, kernel=kernel, modules=modules)
+    own = _kernel_modules(text, kernel, given)
+    return Variant(text, None, kernel=kernel, kernel_modules=own, modules=modules)
+
+
+def _kernel_modules(text: str, kernel: str | None, given: dict[str, list[str]]) -> Path | None:
+    path = _only(given, "modules")
+    if path and not kernel:
+        raise FscaleError(
+            f"{text}: modules= are those of a kernel; add kernel=KERNEL, or name a module under "
+            "test by module="
+        )
+    return Path(path) if path else None
 
 
 def _only(given: dict[str, list[str]], part: str) -> str | None:

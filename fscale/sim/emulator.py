@@ -9,7 +9,7 @@ from fscale.model.errors import FscaleError
 from fscale.sim.plan import Sockets
 from fscale.vm.kernel import Kernel
 from fscale.vm.place import QemuFiles, mapping
-from fscale.vm.qemu import SANDBOX, Qemu
+from fscale.vm.qemu import SANDBOX, Qemu, escaped
 from fscale.vm.steps import need
 
 # Callbacks that fire on a condition, and counters for each vCPU.
@@ -78,8 +78,8 @@ def command(
     `slab` is how slab objects are found (sim/slab.h), `line` the kernel's command line.
     """
     told = [
-        f"out={place.output}",
-        f"rules={place.rules}",
+        f"out={escaped(place.output)}",
+        f"rules={escaped(place.rules)}",
         *(f"{name}={value}" for name, value in parameters.items()),
     ]
     told += [f"slab={slab}"] if slab else []
@@ -97,12 +97,12 @@ def command(
         *("-rtc", "clock=vm,base=2026-01-01"),
         *("-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", line),
         *("-serial", f"file:{place.console}"),
-        *("-monitor", f"unix:{place.monitor},server=on,wait=off"),
+        *("-monitor", f"unix:{escaped(place.monitor)},server=on,wait=off"),
         "-fsdev",
-        f"local,id=host,path={place.shared},security_model={mapping(place.shared)},"
+        f"local,id=host,path={escaped(place.shared)},security_model={mapping(place.shared)},"
         "fmode=0644,dmode=0755,multidevs=remap",
         *("-device", "virtio-9p-pci,fsdev=host,mount_tag=host"),
-        *("-plugin", ",".join([str(plugin), *told])),
+        *("-plugin", ",".join([escaped(plugin), *told])),
     ]
 
 

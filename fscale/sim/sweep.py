@@ -64,7 +64,10 @@ class Sweep:
     method: Method = field(default_factory=Method)
     kernel: str = "bookworm"
     kernel_tree: Path | None = None
+    kernel_modules: Path | None = None
+    """where the modules of a bzImage are"""
     modules: Sequence[Path] = ()
+    """modules under test"""
     memory_mib: int = 4096
     append: str = ""
     """parameters added to the kernel's command line"""
@@ -128,6 +131,7 @@ def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
         sweep,
         filesystems=[side.filesystem],
         kernel=side.kernel or sweep.kernel,
+        kernel_modules=side.kernel_modules,
         modules=side.modules,
     )
 
@@ -148,7 +152,9 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     check_output(sweep.output)
     counts = sorted(set(sweep.cores))
     cells = plans.make(suite, loads, media, filesystems, counts, sweep.seed)
-    kernel = kernels.resolve(sweep.kernel, steps, tree=sweep.kernel_tree)
+    kernel = kernels.resolve(
+        sweep.kernel, steps, modules=sweep.kernel_modules, tree=sweep.kernel_tree
+    )
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
     plugin = made(paths.SIMULATOR)

@@ -11,7 +11,17 @@ from fscale.system import mountinfo
 from fscale.system.sysfs import text
 
 _UNLIMITED = 1 << 62  # v1 writes a number of about 2^63
+_UNITS = ("bps", "iops")
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
+# Controller -> its settings that change figures without being a limit that is read below, and their
+# values without effect. Weights count only beside other groups.
+_SETTINGS = {
+    "io": {"io.max": ""},
+    "cpu": {"cpu.idle": "0", "cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max"},
+    "blkio": {
+        f"blkio.throttle.{way}_{unit}_device": "" for way in ("read", "write") for unit in _UNITS
+    },
+}
 _MAX_GROUPS = 4096  # searched for the own group
 
 
@@ -141,6 +151,21 @@ def memory_left(groups: Chain | None) -> Limit | None:
                 yield Limit(max(0, most - max(0, int(used) - cache)), group / name)
 
     return _smallest(groups, left)
+
+
+def settings(root: Path = Path("/")) -> dict[str, str]:
+    """Return the limits of I/O and CPU frequency that apply to this process, by name of the file.
+
+    Only those that are not plain; of several groups the innermost counts.
+    """
+    found: dict[str, str] = {}
+    for controller, plain in _SETTINGS.items():
+        groups = chain(controller, root)
+        for name, none in plain.items():
+            values = [text(group / name) for group in (groups.groups if groups else ())]
+            if told := [value for value in values if value is not None and value != none]:
+                found[name] = "; ".join(told[0].splitlines())
+    return found
 
 
 def throttled(groups: Chain | None) -> dict[Path, Throttled]:

@@ -30,6 +30,8 @@ _LIMITS = {
     "data segment": resource.RLIMIT_DATA,
 }
 
+_PLAIN_STACK = 8 << 20
+
 
 def of_children(**added: str) -> dict[str, str]:
     """Return the environment of a load or a tool: few variables of the caller, and `added`.
@@ -82,3 +84,11 @@ def resource_limits() -> dict[str, int]:
     """Return the limits of resources that cannot be exceeded, by name."""
     found = {name: resource.getrlimit(limit)[0] for name, limit in _LIMITS.items()}
     return {name: most for name, most in found.items() if most != resource.RLIM_INFINITY}
+
+
+def odd_stack() -> str | None:
+    """Return the soft limit of the stack, which moves what programs map; None if it is plain."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft == resource.RLIM_INFINITY:
+        return "unlimited"
+    return None if soft == _PLAIN_STACK else str(soft)

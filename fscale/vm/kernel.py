@@ -149,7 +149,7 @@ def from_deb(path: Path, modules: Path | None, steps: Steps) -> Kernel:
         if modules is None:
             raise FscaleError(
                 f"{path.name} contains no modules of {release_of(image)}; put their package, "
-                f"{beside.name}, beside it, or give it to `fscale vm` with --modules"
+                f"{beside.name}, beside it, or give it with --modules (for a side with modules=)"
             )
         if modules.suffix == ".deb":
             _extract([modules], stage / "modules", steps)
@@ -168,8 +168,8 @@ def _modules_package(image: Path) -> Path:
 
 def _has_own(modules: Path, kernel: Path | str) -> FscaleError:
     return FscaleError(
-        f"--modules {modules}: {kernel} has its own modules; give --modules with a bzImage, or "
-        "with a .deb whose modules are in another package"
+        f"{kernel} has its own modules: leave {modules} out, or give it with a bzImage, or with a "
+        ".deb whose modules are in another package"
     )
 
 
@@ -221,7 +221,10 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
     release = release_of(image)
     directory = modules_in(modules, release, modules) if modules is not None else None
     if directory is None:
-        steps.note(f"{image} is booted without modules: only what is built into it can be measured")
+        steps.note(
+            f"{image} is booted without modules: only what is built into it can be measured; "
+            "--modules, or modules= of a side, names the others"
+        )
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
     return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
 

@@ -180,18 +180,18 @@ def command(
     argv += ["-append", f"{KERNEL_LINE} {guest.append}".rstrip()]
     # QEMU must write each line at once, so that the last lines of a panic are not lost.
     argv += ["-serial", f"file:{console}", "-serial", "stdio"]
-    argv += ["-monitor", f"unix:{monitor},server=on,wait=off"]
+    argv += ["-monitor", f"unix:{escaped(monitor)},server=on,wait=off"]
     if held:
-        argv += ["-qmp", f"unix:{_escaped(held / QMP)},server=on,wait=off"]
+        argv += ["-qmp", f"unix:{escaped(held / QMP)},server=on,wait=off"]
         argv += [
             "-chardev",
-            f"socket,id=line,path={_escaped(held / LINE)},server=on,wait=off",
+            f"socket,id=line,path={escaped(held / LINE)},server=on,wait=off",
             # The port has its own interrupt, because not every kernel shares that of a PC's port.
             *("-device", "isa-serial,chardev=line,index=2,irq=5"),
         ]
     for serial, path in images.items():
         argv += [
-            *("-drive", f"file={path},format=raw,if=none,id={serial},readonly=on"),
+            *("-drive", f"file={escaped(path)},format=raw,if=none,id={serial},readonly=on"),
             *("-device", f"virtio-blk-pci,drive={serial},serial={serial}"),
         ]
     for share in shares:
@@ -199,14 +199,14 @@ def command(
         access = "fmode=0644,dmode=0755" if share.writable else "readonly=on"
         argv += [
             "-fsdev",
-            f"local,id={share.tag},path={_escaped(share.path)},"
+            f"local,id={share.tag},path={escaped(share.path)},"
             f"security_model={mapping(share.path)},{access},multidevs=remap",
             *("-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"),
         ]
     return argv
 
 
-def _escaped(path: Path) -> str:
+def escaped(path: Path) -> str:
     """A path as a value of one of QEMU's options, where a comma ends a value."""
     return str(path).replace(",", ",,")
 

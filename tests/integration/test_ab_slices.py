@@ -19,6 +19,7 @@ from fscale.runner.request import Request
 from fscale.runner.storage import disk
 from fscale.system import powers
 from tests.validation.delay import patched
+from tests.validation.neighbour import sharing
 
 pytestmark = [
     pytest.mark.root,
@@ -62,6 +63,15 @@ def test_a_planted_delay_is_found(tmp_path: Path, slowed: Path) -> None:
         assert {Path(target).name for target in targets} >= {"mnt-1", "mnt-2"}
     mounts = Path("/proc/self/mounts").read_text()
     assert "/run/fscale/mnt-" not in mounts
+
+
+def test_a_neighbour_disturbs_pairs_as_it_does_cells(tmp_path: Path) -> None:
+    with sharing(0.3):
+        judged(tmp_path / "out", "ext4:mount=commit=1")
+    for file in (tmp_path / "out/cells").iterdir():
+        cell = Cell.model_validate_json(file.read_text())
+        assert cell.disturbed
+        assert cell.extra["others_cpus"] > 0.7 * 0.3
 
 
 def test_an_application_takes_turns(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a comparison is judged and written: to the terminal, to files, and as an exit code."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fscale.commands.options.helptext import OUTPUT
+from fscale.commands.options.helptext import JUDGING, OUTPUT
 from fscale.commands.options.kinds import output_file
 from fscale.commands.options.shared import JsonFlag
 from fscale.commands.options.writable import TERMINAL, refuse_same
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The files and formats in which a comparison is written."""
+    """The files and formats in which a comparison is written, and what its exit code counts."""
 
     as_json: JsonFlag = False
     junit: Annotated[
@@ -54,6 +54,14 @@ class OutputOptions:
         Path | None,
         output_file("Write KTAP to this file: one test per verdict; - is standard output.", OUTPUT),
     ] = None
+    fail_undecided: Annotated[
+        bool,
+        typer.Option(
+            "--fail-undecided",
+            help="Exit with code 1 also when a point or a curve is undecided.",
+            rich_help_panel=JUDGING,
+        ),
+    ] = False
 
     @property
     def outputs(self) -> "Outputs":
@@ -67,17 +75,18 @@ class OutputOptions:
         named = {"--junit": self.junit, "--markdown": self.markdown, "--mail": self.mail}
         named |= {"--html": self.html, "--ktap": self.ktap}
         refuse_same(named | {"--json": TERMINAL if self.as_json else None})
-        return Outputs(self.as_json, self.junit, self.markdown, self.mail, self.html, self.ktap)
+        return Outputs(
+            self.as_json,
+            self.junit,
+            self.markdown,
+            self.mail,
+            self.html,
+            self.ktap,
+            self.fail_undecided,
+        )
 
 
-def judge(
-    sides: "Sides",
-    settings: "Settings",
-    outputs: "Outputs",
-    *,
-    everything: bool,
-    fail_undecided: bool = False,
-) -> None:
+def judge(sides: "Sides", settings: "Settings", outputs: "Outputs", everything: bool) -> None:
     """Judge two sides and write the outputs; exits with 1 if there is a regression.
 
     Raises:
@@ -87,8 +96,8 @@ def judge(
     from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
     comparison = compare(sides, settings)
-    write(comparison, replace(outputs, fail_undecided=fail_undecided), sides, everything)
-    if comparison.regressed or (fail_undecided and comparison.count("undecided")):
+    write(comparison, outputs, sides, everything)
+    if comparison.regressed or (outputs.fail_undecided and comparison.count("undecided")):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -96,4 +105,4 @@ def judge_paired(output: Path, settings: "Settings", outputs: "Outputs", everyth
     """Judge the paired run in a results directory; see `judge`."""
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415 - imports the statistics
 
-    judge(open_sides(output, None), settings, outputs, everything=everything)
+    judge(open_sides(output, None), settings, outputs, everything)

@@ -62,13 +62,13 @@ def _run_time(process: Path, threads: int) -> float:
     return sum(int((text(file) or "0").split()[0]) for file in files) / 1e9
 
 
-def snapshot(cgroup: Path | None) -> Snapshot:
-    """Sum the CPU time of all processes except this one, its descendants and the cell's cgroup.
+def snapshot(*cgroups: Path | None) -> Snapshot:
+    """Sum the CPU time of all processes except this one, its descendants and the loads' cgroups.
 
     A process counts with its reaped children (cutime, cstime), so the sum keeps the time of
     short-lived processes, such as a compiler's, whichever process reaps them.
     """
-    mine = set(processes.in_cgroup(cgroup)) if cgroup else set()
+    mine = {pid for group in cgroups if group for pid in processes.in_cgroup(group)}
     kernel: dict[int, float] = {}
     ran_on: dict[int, int] = {}
     others: dict[int, tuple[int, float]] = {}

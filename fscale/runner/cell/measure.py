@@ -5,12 +5,12 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import CellKey
 from fscale.runner.cell import accounting, speed
 from fscale.runner.cell.child import Child, LoadTimeout
+from fscale.runner.cell.span import Span, Watch
 from fscale.runner.machine import confinement
 from fscale.runner.machine.changes import Cgroup
 from fscale.runner.profilers.context import CellProfiler, Context
@@ -85,8 +85,7 @@ def _run(
         if not child.wait_ready(limits.setup):
             return load.parse(target, *child.wait(10)), None
     quotas = confinement.Quotas(hidden=limits.cpus)
-    before = accounting.snapshot(target.cgroup)
-    used = _cgroup_seconds(target.cgroup)
+    watch = Watch(target)
     timed = settings.warmup + target.key.duration
     with (
         _attached(profiler, replace(context, pid=child.pid, named=load.named)),
@@ -97,40 +96,13 @@ def _run(
         else:
             child.start(_bound(argv, target))
         result = child.wait(timed + limits.margin)
-    after = accounting.snapshot(target.cgroup)
-    used = _cgroup_seconds(target.cgroup) - used
+    span = watch.end()
     outcome = load.parse(target, *result)
     ran.enter(outcome)
-    _account(outcome, target, before, after, used)
-    quotas.judge(outcome, len(target.cpus), after.when - before.when)
-    others = _others(outcome, target, before, after, used)
-    outcome.extra["others_cpus"] = round(others.most, 4)
-    limit = accounting.disturbance_limit(len(target.cpus), after.when - before.when)
-    return outcome, others.disturb(limit)
-
-
-def _others(
-    outcome: Outcome,
-    target: Target,
-    before: accounting.Snapshot,
-    after: accounting.Snapshot,
-    used: float,
-) -> accounting.Others:
-    cpus = accounting.affected_cpus(target.cpus)
-    if target.cgroup:
-        own = used + after.runner - before.runner
-        rest = accounting.busy_seconds(before, after, cpus) - own
-        times = accounting.between(before, after, target.cpus)
-        return accounting.estimate_others(
-            rest, times, after.when - before.when, before, after, cpus
-        )
-    # Without a cgroup, the load's own CPU time is known for the timed part only.
-    rest_timed = outcome.others_cpu_seconds
-    if rest_timed is not None:
-        siblings = [cpu for cpu in cpus if cpu not in target.cpus]
-        share = outcome.seconds / (after.when - before.when)
-        rest_timed += accounting.busy_seconds(before, after, siblings) * share
-    return accounting.estimate_others(rest_timed, outcome.cpu, outcome.seconds, before, after, cpus)
+    _account(outcome, target, span)
+    quotas.judge(outcome, len(target.cpus), span.seconds)
+    outcome.extra["others_cpus"], disturbed = span.judge(outcome)
+    return outcome, disturbed
 
 
 @contextlib.contextmanager
@@ -157,28 +129,16 @@ def _bound(argv: list[str], target: Target) -> list[str]:
     return argv
 
 
-def _cgroup_seconds(cgroup: Path | None) -> float:
-    if cgroup is None:
-        return 0.0
-    first = (cgroup / "cpu.stat").read_text().splitlines()[0]
-    return int(first.removeprefix("usage_usec ")) / 1e6
-
-
-def _account(
-    outcome: Outcome,
-    target: Target,
-    before: accounting.Snapshot,
-    after: accounting.Snapshot,
-    used: float,
-) -> None:
+def _account(outcome: Outcome, target: Target, span: Span) -> None:
     """Add what the load does not report, over the whole time of the command."""
+    before, after = span.before, span.after
     if outcome.cpu is None:
         outcome.cpu = accounting.between(before, after, target.cpus)
         idle = outcome.cpu.idle + outcome.cpu.iowait + outcome.cpu.steal
         if target.cgroup:
-            outcome.own_cpu_seconds = used
-            outcome.others_cpu_seconds = max(0.0, outcome.cpu.total - idle - used)
-    outcome.extra["accounted_seconds"] = round(after.when - before.when, 4)
+            outcome.own_cpu_seconds = span.used
+            outcome.others_cpu_seconds = max(0.0, outcome.cpu.total - idle - span.used)
+    outcome.extra["accounted_seconds"] = round(span.seconds, 4)
     outcome.extra["kernel_threads_cpu_seconds"] = round(accounting.kernel_seconds(before, after), 3)
     outcome.extra["other_processes_cpu_seconds"] = round(
         after.other_processes - before.other_processes, 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads what this process inherited from its caller that changes figures: nice, limits, preloads.
+"""Reads what this process inherited from its caller that changes figures: nice, limits, cgroups.
 
 Loads inherit it, too, and it is not of the machine: another shell may give other figures.
 """
@@ -8,8 +8,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from fscale.model.perfstat import cpu_list
 from fscale.model.results import Machine
-from fscale.system import environment
+from fscale.system import cgroups, environment
+from fscale.system.executor import Executor
 from fscale.system.sysfs import text
 
 _SELF = Path("/proc/self")
@@ -21,6 +23,7 @@ _POLICIES = {
     os.SCHED_IDLE: "SCHED_IDLE",
 }
 _QUIET = ("seccomp",)  # a container has it, and what it measures is right for containers
+_NODES = Path("/sys/devices/system/node/has_memory")
 
 
 def read() -> dict[str, str]:
@@ -33,18 +36,35 @@ def read() -> dict[str, str]:
     found = {
         "nice": str(nice) if nice else None,
         "scheduling": None if policy == os.SCHED_OTHER else _POLICIES.get(policy, str(policy)),
+        "io_priority": _io_priority(),
+        "timer_slack": _unless(text(_SELF / "timerslack_ns"), "50000"),
         "memory_policy": _memory_policy(text(_SELF / "numa_maps")),
+        "memory_nodes": _memory_nodes(status.get("Mems_allowed_list", "")),
         "personality": _unless(text(_SELF / "personality"), "00000000"),
         "transparent_hugepages": _unless(status.get("THP_enabled", "").strip() or None, "1"),
         "seccomp": _unless(status.get("Seccomp", "").strip() or None, "0"),
         "preloads": " ".join((text(_PRELOADS) or "").split()) or None,
         **{f"{name} limit": str(most) for name, most in environment.resource_limits().items()},
+        "stack size": environment.odd_stack(),
+        **cgroups.settings(),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _unless(value: str | None, plain: str) -> str | None:
     return None if value == plain else value
+
+
+def _io_priority() -> str | None:
+    """Return the I/O class and priority, such as `idle`; None if the caller set none."""
+    said = Executor().run(["ionice", "-p", str(os.getpid())]).strip()
+    return None if said.startswith("none") else said
+
+
+def _memory_nodes(allowed: str) -> str | None:
+    """Return the NUMA nodes whose memory this process may use; None if all."""
+    usable, every = cpu_list(allowed.strip()), cpu_list(text(_NODES) or "")
+    return None if set(every) <= set(usable) else allowed.strip()
 
 
 def _memory_policy(maps: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fscale.ab import guest_plan, guest_run, plan, run
+from fscale.ab import guest_plan, guest_run, guests, plan, run
 from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
@@ -262,7 +262,7 @@ def test_every_option_is_known_to_this_test() -> None:
 
     outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
     others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help", "--latency-margin"}
-    others |= {"--deterministic"}
+    others |= {"--deterministic", "--fail-undecided"}
     command: Any = typer.main.get_command(app)
     options = {option.opts[0] for option in command.commands["ab"].params}
     assert options - outputs - others == GIVEN.keys()
@@ -408,3 +408,17 @@ def test_bisect_takes_both_sides_or_a_reference(sides: list[str], tmp_path: Path
     words = ["bisect", *sides, "--output", str(tmp_path), "--", "true"]
     result = CliRunner().invoke(app, words)
     assert (result.exit_code, "give either" in result.output + result.stderr) == (128, True)
+
+
+def test_an_image_is_booted_with_the_modules_of_its_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(spec: str, _: object, *, modules: Path | None) -> None:
+        raise Reached(spec, str(modules))
+
+    monkeypatch.setattr(guests.kernels, "resolve", resolve)
+    monkeypatch.setattr(guests.rootfs, "images", lambda _: None)
+    sides = [parse("xfs:kernel=/b/bzImage:modules=/lib/m")] * 2
+    with pytest.raises(Reached) as reached:
+        guests.make_guests(
+            *sides, ["xfs"], files={}, options=GuestRequest(), steps=Steps(Console(file=StringIO()))
+        )
+    assert reached.value.text == repr(("/b/bzImage", "/lib/m"))

@@ -15,6 +15,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, Status
+from fscale.runner.cell.span import Watch
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, SlicedLoad, Turn
 from fscale.runner.session import new_cell
 from fscale.runner.setup import Setup
@@ -48,8 +49,15 @@ def cell(side: str, cores: int = 1) -> Cell:
 def alternate(a: Side, b: Side, cores: int = 1) -> dict[str, Cell]:
     cells = {"A": cell("A", cores), "B": cell("B", cores)}
     turns = cast("dict[str, SlicedLoad]", {"A": a, "B": b})
-    _alternate(turns, cells, Slicing(blocks=10), random.Random(1))
+    span = SimpleNamespace(judge=lambda: (0.3, "other processes took 0.30 CPUs"))
+    watch = cast("Watch", SimpleNamespace(end=lambda: span))
+    _alternate(turns, cells, Slicing(blocks=10), random.Random(1), watch)
     return cells
+
+
+def test_load_of_others_marks_both_sides() -> None:
+    for one in alternate(Side(100), Side(100)).values():
+        assert (one.extra["others_cpus"], one.disturbed) == (0.3, "other processes took 0.30 CPUs")
 
 
 def test_a_side_that_fails_makes_its_pair_useless() -> None:

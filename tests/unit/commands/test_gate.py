@@ -233,6 +233,8 @@ def test_a_side_is_what_its_text_says(tmp_path: Path) -> None:
     assert list(made.filesystems) == ["ext4:mount=data=journal,nobarrier:mkfs=-O ^has_journal"]
     assert (made.kernel, made.modules) == ("6.12", (module,))
     assert of_side(parse("xfs"), sweep).kernel == "bookworm"
+    image = of_side(parse("xfs:kernel=bzImage:modules=/lib/m"), sweep)
+    assert (image.kernel, image.kernel_modules) == ("bzImage", Path("/lib/m"))
     with pytest.raises(FscaleError, match="does not exist"):
         of_side(parse("ext4:module=/no/such.ko"), sweep)
 

@@ -204,3 +204,19 @@ def test_cron_sees_a_slow_decline(tmp_path: Path, environment: dict[str, str]) -
     assert "baseline" in str(tags["2026-01-01"])
     assert "last-good" in str(tags["2026-01-03"])
     assert "last-good" not in str(tags["2026-01-01"])
+
+
+def test_cron_passes_options_on(tmp_path: Path, environment: dict[str, str]) -> None:
+    results = tmp_path / "results"
+    for night in (1, 2):
+        made_up = {
+            "CI_TEST_DATE": f"2026-01-0{night}",
+            "CI_TEST_RATE": "0.95" if night == 2 else "1.0",  # just the margin
+            "CI_TEST_STARTED": f"2026-01-0{night}T00:00:00Z",
+        }
+        done = subprocess.run(
+            [CI / "cron.sh", environment["FSCALE"], results, "a@b", "--fail-undecided"],
+            env=environment | made_up, check=False, pass_fds=[int(environment["CI_TEST_SERVER"])],
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "fscale: undecided against baseline" in Path(environment["CI_TEST_LOG"]).read_text()

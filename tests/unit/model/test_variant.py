@@ -252,6 +252,15 @@ def test_a_kernel_and_modules_are_those_of_a_guest(
     assert found.of_guest == (text != "ext4")
 
 
+@pytest.mark.parametrize(
+    "text", ["xfs:kernel=/b/bzImage:modules=/lib/m:module=a.ko", "kernel:/b/bzImage:modules=/lib/m"]
+)
+def test_an_image_has_its_modules_elsewhere(text: str) -> None:
+    found = variant.parse(text)
+    assert (found.kernel, found.kernel_modules) == ("/b/bzImage", Path("/lib/m"))
+    assert "/lib/m" not in found.filesystem
+
+
 def test_files_of_the_kernel_are_set_with_the_rest() -> None:
     text = "ext4:set=/sys/block/{name}/queue/scheduler=none:set=/proc/sys/vm/a=1 2:mount=commit=1"
     asked = variant.parse(text)
@@ -270,6 +279,7 @@ def test_files_of_the_kernel_are_set_with_the_rest() -> None:
 @pytest.mark.parametrize(
     "text",
     ["kernel:", "kernel:6.1:kernel=6.12", "kernel:6.1:mount=sync",
+     "ext4:modules=/lib/m",
      "ext4:kernel=", "ext4:kernel=6.1:kernel=6.12", ":mount=a", "ext4:set=/sys/a", "ext4:set=a=1",
      "ext4:set=/etc/passwd=1", "ext4:set=/sys/../etc/a=1", "ext4:set=/sys/a=",
      "ext4:set=/sys/a=1:set=/sys/a=2", "ext4:binary=/a:binary=/b"],

@@ -61,6 +61,15 @@ def test_a_host_qemu_gets_it_by_its_environment(tmp_path: Path) -> None:
     assert argv[argv.index(HOST.argv[0]) - 1] == f"LD_PRELOAD={PLUGIN}"
 
 
+def test_a_comma_in_a_path_ends_no_option_of_qemu(tmp_path: Path) -> None:
+    (tmp_path / "a,b").mkdir()
+    argv = command(HOST, tmp_path / "a,b")
+    place = f"{tmp_path}/a,,b"
+    assert f"path={place}/shared,security_model" in after(argv, "-fsdev")
+    assert after(argv, "-monitor").startswith(f"unix:{place}/")
+    assert f",out={place}/windows.jsonl,rules={place}/rules," in after(argv, "-plugin")
+
+
 def test_parameters_of_the_user_come_last_on_the_kernel_line() -> None:
     assert emulator.kernel_line("apparmor=0 nosmt").split()[-2:] == ["apparmor=0", "nosmt"]
     assert emulator.kernel_line("") == emulator.KERNEL_LINE

@@ -227,10 +227,10 @@ def command_line(accelerator: qemu.Accelerator = "tcg", held: Path | None = None
     argv = qemu.command(
         Qemu(("qemu",), None, "10.0.0"),
         a_guest(accelerator),
-        images={"root": Path("/i/root.squashfs")},
+        images={"root": Path("/i,j/root.squashfs")},
         shares=[Share("control", Path("/c"), False), Share("results", Path("/r,s"), True)],
         console=Path("/c/console.log"),
-        monitor=Path("/c/monitor"),
+        monitor=Path("/c,d/monitor"),
         held=held,
     )
     return " ".join(argv)
@@ -241,8 +241,9 @@ def test_the_command_line_has_what_was_asked_for():
     assert "-smp 4 -m 2048M" in line
     assert "-accel tcg,thread=multi" in line
     assert "-kernel /k/bzImage -initrd /k/initramfs.cpio" in line
-    assert "file=/i/root.squashfs,format=raw,if=none,id=root,readonly=on" in line
+    assert "file=/i,,j/root.squashfs,format=raw,if=none,id=root,readonly=on" in line
     assert "serial=root" in line
+    assert "-monitor unix:/c,,d/monitor,server=on" in line
     assert "local,id=control,path=/c,security_model=mapped-xattr,readonly=on" in line
     assert "local,id=results,path=/r,,s,security_model=mapped-xattr,fmode=0644" in line
     assert "virtio-9p-pci,fsdev=results,mount_tag=results" in line

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run got from its caller is recorded, told, and compared."""
 
+import ast
 import subprocess
 import sys
 
@@ -21,12 +22,23 @@ READ = "from fscale.runner.machine import inherited; print(inherited.read())"
         (["chrt", "--batch", "0"], "scheduling", "SCHED_BATCH"),
         (["setarch", "-R"], "personality", "00040000"),
         (["prlimit", "--fsize=1073741824"], "file size limit", "1073741824"),
+        (["prlimit", "--stack=16777216:"], "stack size", "16777216"),
+        (["ionice", "-c", "idle"], "io_priority", "idle"),
+        (["ionice", "-c", "best-effort", "-n", "7"], "io_priority", "best-effort: prio 7"),
     ],
 )
 def test_recorded(by: list[str], name: str, value: str) -> None:
     argv = [*by, sys.executable, "-c", READ]
     done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
     assert f"{name!r}: {value!r}" in done.stdout
+
+
+def test_of_a_plain_shell_nothing() -> None:
+    argv = ["prlimit", "--stack=8388608:", sys.executable, "-c", READ]
+    done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert not {"stack size", "io_priority", "timer_slack", "memory_nodes"} & set(
+        ast.literal_eval(done.stdout)
+    )
 
 
 def test_told_and_compared() -> None:
