@@ -245,13 +245,6 @@ int lanefs_checkpoint(struct lanefs_journal *journal)
 	return err;
 }
 
-/* Has the domain's thread write all that is committed in place. */
-void lanefs_checkpoint_request(struct lanefs_journal *journal)
-{
-	WRITE_ONCE(journal->j_checkpoint_wanted, true);
-	wake_up(&journal->j_wait_checkpoint_work);
-}
-
 int lanefs_checkpoint_thread(void *data)
 {
 	struct lanefs_journal *journal = data;

@@ -10,12 +10,10 @@
  * take or a gift does so under d_batch_lock, so that nobody fails for blocks that are on their way.
  */
 #include <linux/percpu.h>
-#include <linux/writeback.h>
 
 #include "space/space.h"
 
 #define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
-#define LANEFS_RETRIES		3	/* of who finds too few */
 
 /*
  * Blocks that data leaves to metadata, and metadata to I/O completions, which must not fail: a file
@@ -36,7 +34,6 @@ void lanefs_space_init(struct lanefs_domain *domain)
 	int cpu;
 
 	spin_lock_init(&domain->d_batch_lock);
-	lanefs_discard_init(domain);
 	init_waitqueue_head(&domain->d_wait_segments);
 	mutex_init(&domain->d_victims_mutex);
 	mutex_init(&domain->d_bitmaps_mutex);
@@ -85,7 +82,7 @@ static s64 lanefs_free_count(struct lanefs_domain *domain)
 }
 
 /* The number of blocks that become free when the transactions that freed them are stable. */
-static s64 lanefs_space_pending(const struct lanefs_domain *domain)
+s64 lanefs_space_pending(const struct lanefs_domain *domain)
 {
 	s64 pending = 0;
 	int cpu;
@@ -277,22 +274,6 @@ bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi)
 }
 
 /*
- * Writes back all delayed data, because reservations take more free blocks than the data will use.
- * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
- * a remount is under way.
- */
-int lanefs_flush_delayed(struct super_block *sb)
-{
-	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)))
-		return 0;
-	if (!down_read_trylock(&sb->s_umount))
-		return -EAGAIN;
-	sync_inodes_sb(sb);
-	up_read(&sb->s_umount);
-	return 1;
-}
-
-/*
  * Before blocks are reserved for data, with no page locked: where few are free, waits until nobody
  * makes room under s_space_mutex. Who does would find it taken else, and fail for want of it.
  */
@@ -304,32 +285,4 @@ void lanefs_space_queue(struct lanefs_domain *domain)
 		return;
 	mutex_lock(queue);
 	mutex_unlock(queue);
-}
-
-/*
- * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
- * so that data can be written which waits and holds more space than it needs.
- */
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
-{
-	bool flushed, pending = false;
-	u32 i;
-
-	if (++*retries > LANEFS_RETRIES)
-		return false;
-	/* Others may have reserved blocks since the last time. */
-	flushed = flush && lanefs_flush_delayed(sbi->s_vfs);
-	for (i = 0; i < sbi->s_domains; i++)
-		pending |= lanefs_space_pending(sbi->s_domain[i]) > 0;
-	if (!flushed && !pending) {
-		/* It may have become free since: one last time. */
-		if (*retries == LANEFS_RETRIES)
-			return false;
-		*retries = LANEFS_RETRIES;
-		return true;
-	}
-	if (pending && lanefs_stabilise_all(sbi))
-		return false;
-	lanefs_discard_wait(sbi);
-	return true;
 }

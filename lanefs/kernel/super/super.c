@@ -44,6 +44,7 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 		return -ENOMEM;
 	sbi->s_journal[id] = domain->d_journal;
 	lanefs_space_init(domain);
+	lanefs_discard_init(domain);
 	err = lanefs_shards_start(domain);
 	if (!err)
 		err = percpu_counter_init(&domain->d_inodes_free, 0, GFP_KERNEL);
