@@ -151,7 +151,15 @@ static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 gene
 	return inode;
 }
 
-/* -EUCLEAN: no inode in use has that number, or it is damaged. */
+/**
+ * lanefs_iget() - get an inode that has a name
+ * @sb: the file system
+ * @ino: its number
+ *
+ * Context: Outside of handles.
+ * Return: the inode, with a reference, or an ERR_PTR: -EUCLEAN: no inode in use has that number,
+ * or it is damaged.
+ */
 struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 {
 	if (!lanefs_ino_used(LANEFS_SB(sb), ino)) {
@@ -161,9 +169,17 @@ struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 	return lanefs_iget_known(sb, ino, LANEFS_GENERATION_NAMED);
 }
 
-/*
- * The inode of a number that somebody else remembers. -ESTALE: it is not in use, not any more, or
- * not for others to see. One that lost its last name is found as long as it is open.
+/**
+ * lanefs_iget_outside() - get an inode of a number that somebody else remembers
+ * @sb: the file system
+ * @ino: its number
+ * @generation: its generation, or LANEFS_GENERATION_ANY
+ *
+ * One that lost its last name is found as long as it is open.
+ *
+ * Context: Outside of handles.
+ * Return: the inode, with a reference, or an ERR_PTR: -ESTALE: it is not in use, not any more, or
+ * not for others to see.
  */
 struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generation)
 {
@@ -181,9 +197,19 @@ struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generatio
 	return ERR_PTR(-ESTALE);
 }
 
-/*
- * A new inode in the domain, locked and hashed, with one link (a directory: two), journaled by the
- * caller when it is complete. ERR_PTR(-ENOSPC): the domain has none left.
+/**
+ * lanefs_inode_new() - make an inode, with one link (a directory: two)
+ * @h: the handle
+ * @idmap: of the mount
+ * @dir: its directory
+ * @domain: its domain
+ * @mode: its type and mode
+ * @rdev: its device, if it is one
+ *
+ * The caller journals it when it is complete.
+ *
+ * Context: In a handle of the domain.
+ * Return: the inode, locked and hashed, or an ERR_PTR: -ENOSPC: the domain has none left.
  */
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
 			       u32 domain, umode_t mode, dev_t rdev)

@@ -15,7 +15,14 @@ static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 
 	return (struct lanefs_dinode *)(buf->b_data + LANEFS_INODE_SIZE * (1 + slot));
 }
 
-/* A handle for a change of this inode alone, and not of its tree. */
+/**
+ * lanefs_handle_start_inode() - open a handle for a change of an inode alone, and not of its tree
+ * @h: the handle
+ * @inode: the inode
+ *
+ * Context: As lanefs_handle_start().
+ * Return: 0 or -EROFS.
+ */
 int lanefs_handle_start_inode(struct lanefs_handle *h, const struct inode *inode)
 {
 	return lanefs_handle_start(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
@@ -69,10 +76,16 @@ int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation)
 	       generation == le32_to_cpu(di.di_generation) ? 0 : -ESTALE;
 }
 
-/*
- * Puts the inode as it is in memory into its block of the inode table. `data`: more than its
- * times has changed, so fdatasync must write it. It may catch another task's change half done;
- * that one journals the inode again, in the same transaction, before its handle ends.
+/**
+ * lanefs_inode_journal() - put an inode as it is in memory into its block of the table
+ * @h: the handle
+ * @inode: the inode
+ * @data: more than its times has changed, so fdatasync must write it
+ *
+ * It may catch another task's change half done; that one journals the inode again, in the same
+ * transaction, before its handle ends.
+ *
+ * Context: In a handle of the inode's domain; takes b_mutex and li_journal_lock.
  */
 void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool data)
 {

@@ -205,7 +205,13 @@ static int lanefs_tail_advance(struct lanefs_journal *journal)
 	return 0;
 }
 
-/* Writes all that is stable in place. */
+/**
+ * lanefs_checkpoint() - write all that is stable in place, and give its journal space back
+ * @journal: the domain's
+ *
+ * Context: Outside of handles; takes j_checkpoint_mutex, then j_stable_mutex.
+ * Return: 0, or an error, after which the file system is aborted.
+ */
 int lanefs_checkpoint(struct lanefs_journal *journal)
 {
 	struct lanefs_home_write *batch;

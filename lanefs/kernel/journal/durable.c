@@ -91,9 +91,16 @@ static bool lanefs_txns_untied(struct lanefs_journal *journal, u64 seq)
 	return !tied;
 }
 
-/*
- * Makes the domain's transactions up to `seq`, and all that they need, durable. As a rule no other
- * domain has to be looked at, and it is left to who has committed to make them stable.
+/**
+ * lanefs_make_durable() - wait until transactions, and all that they need, are on disk
+ * @journal: the domain's
+ * @seq: its last transaction that is to be
+ *
+ * As a rule no other domain has to be looked at, and it is left to who has committed to make them
+ * stable.
+ *
+ * Context: Outside of handles and their locks, as it waits for commits, or commits itself.
+ * Return: 0, or -EIO after an abort.
  */
 int lanefs_make_durable(struct lanefs_journal *journal, u64 seq)
 {
@@ -117,7 +124,14 @@ int lanefs_make_durable(struct lanefs_journal *journal, u64 seq)
 	return err;
 }
 
-/* Makes them stable as well. */
+/**
+ * lanefs_stabilise() - make transactions durable, and stable
+ * @journal: the domain's
+ * @seq: its last transaction that is to be
+ *
+ * Context: As lanefs_make_durable().
+ * Return: 0, or -EIO after an abort.
+ */
 int lanefs_stabilise(struct lanefs_journal *journal, u64 seq)
 {
 	int err = lanefs_make_durable(journal, seq);
@@ -129,7 +143,13 @@ int lanefs_stabilise(struct lanefs_journal *journal, u64 seq)
 	return READ_ONCE(journal->j_stable) >= seq ? 0 : -EIO;
 }
 
-/* Makes all that was done before durable. */
+/**
+ * lanefs_stabilise_all() - make all that was done before stable, in all domains
+ * @sbi: the file system
+ *
+ * Context: As lanefs_make_durable().
+ * Return: 0, or -EIO after an abort.
+ */
 int lanefs_stabilise_all(struct lanefs_sb *sbi)
 {
 	u64 *need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);

@@ -6,10 +6,15 @@
 
 #define LANEFS_RETRIES		3	/* of who finds too few */
 
-/*
- * Writes back all delayed data, because reservations take more free blocks than the data will use.
- * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
- * a remount is under way.
+/**
+ * lanefs_flush_delayed() - write back all delayed data
+ * @sb: the file system
+ *
+ * Reservations take more free blocks than the data will use.
+ *
+ * Context: Without page locks and handles.
+ * Return: 1: there was some; 0: there was none; -EAGAIN: there is, but a freeze or a remount is
+ * under way.
  */
 int lanefs_flush_delayed(struct super_block *sb)
 {
@@ -22,9 +27,14 @@ int lanefs_flush_delayed(struct super_block *sb)
 	return 1;
 }
 
-/*
- * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
- * so that data can be written which waits and holds more space than it needs.
+/**
+ * lanefs_retry_alloc() - make room after -ENOSPC
+ * @sbi: the file system
+ * @flush: no page is locked, so that delayed data can be written
+ * @retries: how often it was tried; 0 at first
+ *
+ * Context: Outside of handles; waits for commits and discards.
+ * Return: whether it is worth trying again.
  */
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 {

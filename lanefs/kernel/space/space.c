@@ -136,6 +136,15 @@ bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks)
 	       (!lanefs_count_wait(sbi) && blocks <= lanefs_data_room_all(sbi));
 }
 
+/**
+ * lanefs_has_room() - tell whether so many blocks are free
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: as for lanefs_reserve()
+ *
+ * Context: May wait until more are counted.
+ * Return: whether they are, for the moment.
+ */
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
 	s64 least = count + lanefs_space_kept(domain, purpose);
@@ -192,7 +201,15 @@ static void lanefs_batch_refill(struct lanefs_domain *domain)
 	spin_unlock(&domain->d_batch_lock);
 }
 
-/* Takes so many blocks from those that are free. It may wait until more are counted (count.c). */
+/**
+ * lanefs_take_free() - take blocks from those that are free
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: as for lanefs_reserve()
+ *
+ * Context: May wait until more are counted.
+ * Return: whether so many were free.
+ */
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
 	s64 least, seen;
@@ -213,7 +230,13 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 	return false;
 }
 
-/* Gives them back, or those that have become free. */
+/**
+ * lanefs_give_free() - count blocks as free
+ * @domain: whose blocks
+ * @count: how many
+ *
+ * Context: Any.
+ */
 void lanefs_give_free(struct lanefs_domain *domain, u64 count)
 {
 	atomic64_t *batch = &raw_cpu_ptr(domain->d_slots)->s_free;
@@ -235,7 +258,13 @@ void lanefs_add_pending(struct lanefs_domain *domain, s64 count)
 	this_cpu_add(domain->d_slots->s_pending, count);
 }
 
-/* Reserved for delayed allocation, with the blocks that extent maps may need. */
+/**
+ * lanefs_add_delayed() - count blocks as reserved for delayed allocation
+ * @domain: whose blocks
+ * @count: how many, with those that extent maps may need; less than 0: they are not any more
+ *
+ * Context: Any.
+ */
 void lanefs_add_delayed(struct lanefs_domain *domain, s64 count)
 {
 	this_cpu_add(domain->d_slots->s_delayed, count);
@@ -251,7 +280,18 @@ static bool lanefs_any_delayed(const struct lanefs_domain *domain)
 	return delayed;
 }
 
-/* Makes sure that the handle can allocate so many blocks; lanefs_handle_stop() gives back the rest. */
+/**
+ * lanefs_reserve() - set free blocks aside for a handle
+ * @h: the handle
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: what for: some are kept from data, and fewer from metadata
+ *
+ * lanefs_handle_stop() gives back what is left of them.
+ *
+ * Context: In a handle of the domain. May wait until more are counted after a mount (count.c).
+ * Return: 0 or -ENOSPC.
+ */
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose)
 {
