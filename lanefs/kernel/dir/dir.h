@@ -21,7 +21,7 @@ int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const stru
 int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
 		       const struct inode *inode);
 
-/* namei.c */
+/* names.c */
 int lanefs_dirsync(struct inode *dir);
 void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir);
 int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 names);
@@ -30,6 +30,8 @@ int lanefs_add_name(struct lanefs_handle *h, struct inode *dir, struct dentry *d
 		    struct inode *inode);
 int lanefs_lose_subdir(struct inode *dir);
 int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode);
+
+/* namei.c */
 extern const struct inode_operations lanefs_dir_iops;
 extern const struct inode_operations lanefs_special_iops;
 

@@ -94,6 +94,13 @@ static bool lanefs_range_mapped(struct inode *inode, loff_t start, loff_t end)
 	return !err && map.block;
 }
 
+/* With the inode locked, if only shared: the bytes that may be written, or an error. */
+ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
+{
+	lockdep_assert_held(&file_inode(iocb->ki_filp)->i_rwsem);
+	return IS_IMMUTABLE(file_inode(iocb->ki_filp)) ? -EPERM : generic_write_checks(iocb, from);
+}
+
 /*
  * With the inode's lock shared. If it must not wait, lanefs_iomap_begin() sees to it that there are
  * blocks.

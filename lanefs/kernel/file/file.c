@@ -43,13 +43,6 @@ static ssize_t lanefs_splice_read(struct file *file, loff_t *pos, struct pipe_in
 	return lanefs_generic_splice_read(file, pos, pipe, count, flags);
 }
 
-/* With the inode locked, if only shared: the bytes that may be written, or an error. */
-ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
-{
-	lockdep_assert_held(&file_inode(iocb->ki_filp)->i_rwsem);
-	return IS_IMMUTABLE(file_inode(iocb->ki_filp)) ? -EPERM : generic_write_checks(iocb, from);
-}
-
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

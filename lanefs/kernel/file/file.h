@@ -10,9 +10,9 @@
 extern const struct file_operations lanefs_file_fops;
 extern const struct inode_operations lanefs_file_iops;
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from);
 
 /* direct.c */
+ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from);
 ssize_t lanefs_direct_read(struct kiocb *iocb, struct iov_iter *to);
 ssize_t lanefs_direct_overwrite(struct kiocb *iocb, struct iov_iter *from);
 ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from);
@@ -21,7 +21,6 @@ ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
 bool lanefs_maps_past_end(struct inode *inode);
 int lanefs_write_below(struct inode *inode, loff_t size);
-int lanefs_size_journal(struct inode *inode, loff_t size);
 int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 
 /* data.c */
@@ -30,10 +29,7 @@ extern const struct lanefs_iomap_checks lanefs_iomap_checks;
 extern const struct iomap_ops lanefs_iomap_ops;
 int lanefs_redirty_block(struct inode *inode, loff_t pos);
 extern const struct iomap_ops lanefs_seek_ops;
-u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count);
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
-int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
-		     u64 want, struct lanefs_map *map);
 int lanefs_data_alloc(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
 int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten, bool grows);
 void lanefs_io_work(struct work_struct *work);
@@ -59,6 +55,11 @@ void lanefs_delalloc_undo_locked(struct inode *inode, u64 from, u64 to);
 int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq);
 void lanefs_delalloc_check(struct lanefs_sb *sbi);
 void lanefs_delalloc_evict(struct inode *inode);
+
+/* holes.c */
+u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count);
+int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
+		     u64 want, struct lanefs_map *map);
 
 /* rewrite.c */
 int lanefs_rewrite(struct inode *inode, struct lanefs_map *map);
@@ -99,6 +100,7 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to);
 int lanefs_free_extents(struct inode *inode, u64 from, u64 to);
 int lanefs_free_past_end(struct inode *inode);
 void lanefs_free_on_close(struct inode *inode);
+int lanefs_size_journal(struct inode *inode, loff_t size);
 int lanefs_truncate_blocks(struct inode *inode, loff_t size);
 
 /* evict.c */

@@ -186,6 +186,25 @@ void lanefs_free_on_close(struct inode *inode)
 	up_write(&li->li_tree_sem);
 }
 
+/* Journals the size of a file that has no blocks to lose. One without links is an orphan. */
+int lanefs_size_journal(struct inode *inode, loff_t size)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_handle h;
+	int err;
+
+	err = lanefs_handle_start_inode(&h, inode);
+	if (err)
+		return err;
+	lanefs_orphan(&h, inode, !inode->i_nlink);
+	down_write(&li->li_tree_sem);
+	li->li_disk_size = size;
+	lanefs_inode_journal(&h, inode, true);
+	up_write(&li->li_tree_sem);
+	lanefs_handle_stop(&h);
+	return 0;
+}
+
 /*
  * Cuts the file on disk to `size`, and takes its blocks behind that away: in one transaction, or
  * else it is an orphan until it has lost them. One without links is an orphan anyhow. The page cache

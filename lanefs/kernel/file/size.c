@@ -86,25 +86,6 @@ int lanefs_write_below(struct inode *inode, loff_t size)
 	return from < to ? filemap_write_and_wait_range(inode->i_mapping, from, to - 1) : 0;
 }
 
-/* Journals the size of a file that has no blocks to lose. One without links is an orphan. */
-int lanefs_size_journal(struct inode *inode, loff_t size)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_handle h;
-	int err;
-
-	err = lanefs_handle_start_inode(&h, inode);
-	if (err)
-		return err;
-	lanefs_orphan(&h, inode, !inode->i_nlink);
-	down_write(&li->li_tree_sem);
-	li->li_disk_size = size;
-	lanefs_inode_journal(&h, inode, true);
-	up_write(&li->li_tree_sem);
-	lanefs_handle_stop(&h);
-	return 0;
-}
-
 static int lanefs_set_size(struct inode *inode, loff_t size)
 {
 	loff_t old = i_size_read(inode);

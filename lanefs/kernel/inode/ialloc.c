@@ -17,7 +17,15 @@ static bool lanefs_has_inodes(struct lanefs_domain *domain)
 	return false;
 }
 
-/* Chooses the domain of a new object in `dir`: by the mount option, or the next one with room. */
+/**
+ * lanefs_choose_domain() - choose the domain of a new object
+ * @dir: its directory
+ *
+ * By the mount option, or the next one with room.
+ *
+ * Context: Outside of handles.
+ * Return: the number of the domain.
+ */
 u32 lanefs_choose_domain(struct inode *dir)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
@@ -132,9 +140,15 @@ int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	return 0;
 }
 
-/*
- * Frees the inode, which holds no blocks any more. Where its bitmap cannot be read the file system is
- * aborted, and the handle's transaction does not commit.
+/**
+ * lanefs_inode_free() - free an inode that holds no blocks any more
+ * @h: the handle
+ * @inode: the inode
+ *
+ * Where its bitmap cannot be read the file system is aborted, and the transaction does not
+ * commit.
+ *
+ * Context: In a handle of the inode's domain; takes sh_mutex.
  */
 void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 {
@@ -162,9 +176,15 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 		WRITE_ONCE(slot->s_inode_hint, index);
 }
 
-/*
- * Marks the inode as one that recovery has to delete or to cut, or whose shift it has to end, or takes
- * the mark off; the same where the bitmap cannot be read.
+/**
+ * lanefs_orphan() - mark an inode for recovery, or take the mark off
+ * @h: the handle
+ * @inode: one to be deleted or cut, or whose shift is to be ended
+ * @set: whether to mark it
+ *
+ * Where the bitmap cannot be read the file system is aborted.
+ *
+ * Context: In a handle of the inode's domain; takes sh_mutex.
  */
 void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 {

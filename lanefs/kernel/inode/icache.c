@@ -277,9 +277,15 @@ void lanefs_icache_list(struct lanefs_sb *sbi)
 			lanefs_icache_list_shard(&sbi->s_domain[i]->d_shards[j]);
 }
 
-/*
- * The inode has so many links from now on. The VFS counts those without any for the whole
- * superblock (s_remove_count); lanes count their own.
+/**
+ * lanefs_set_links() - set the number of an inode's links
+ * @inode: the inode
+ * @links: so many from now on
+ *
+ * The VFS counts inodes without any for the whole superblock (s_remove_count); lanes count their
+ * own.
+ *
+ * Context: As set_nlink().
  */
 void lanefs_set_links(struct inode *inode, unsigned int links)
 {

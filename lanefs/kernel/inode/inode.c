@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Inodes between memory and the inode table. A change of an inode goes into its table block at
- * once, in the handle of the operation; so there is nothing to write back later.
- */
+/* Inodes between memory and the inode table (table.c): found, read in, checked, created. */
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -11,21 +8,6 @@
 #include "core/extents.h"
 #include "core/flags.h"
 #include "inode/inode.h"
-
-static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 ino)
-{
-	u32 slot;
-
-	div_u64_rem(lanefs_ino_index(ino), LANEFS_INODES_PER_BLOCK, &slot);
-	return (struct lanefs_dinode *)(buf->b_data + LANEFS_INODE_SIZE * (1 + slot));
-}
-
-/* A handle for a change of this inode alone, and not of its tree. */
-int lanefs_handle_start_inode(struct lanefs_handle *h, const struct inode *inode)
-{
-	return lanefs_handle_start(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
-				   &LANEFS_I(inode)->li_domain, 1);
-}
 
 static bool lanefs_root_sound(const struct lanefs_dinode *di, umode_t mode)
 {
@@ -125,23 +107,6 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	lanefs_add_blocks(inode, le64_to_cpu(di->di_blocks));
 }
 
-/* Copies it as it is on disk. Its block of the table, which stays with the caller. */
-static struct lanefs_buf *lanefs_dinode_read(struct lanefs_domain *domain, u64 ino,
-					     struct lanefs_dinode *di)
-{
-	struct lanefs_buf *buf;
-
-	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.itable +
-			      div_u64(lanefs_ino_index(ino), LANEFS_INODES_PER_BLOCK),
-			      LANEFS_MAGIC_ITABLE, domain->d_id);
-	if (IS_ERR(buf))
-		return buf;
-	mutex_lock(&buf->b_mutex);
-	*di = *lanefs_dinode_of(buf, ino);
-	mutex_unlock(&buf->b_mutex);
-	return buf;
-}
-
 static int lanefs_inode_read(struct inode *inode, u64 ino)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -166,36 +131,6 @@ static int lanefs_inode_read(struct inode *inode, u64 ino)
 	return 0;
 }
 
-static bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino)
-{
-	u64 index = lanefs_ino_index(ino);
-
-	return lanefs_ino_domain(ino) < sbi->s_domains && index && index < sbi->s_domain_inodes &&
-	       lanefs_inodes_used(sbi->s_domain[lanefs_ino_domain(ino)], index, index + 1) > 0;
-}
-
-/*
- * Whether an inode of that number and generation, with links, is in use; -ESTALE if not. As long as
- * the caller holds its shard's lock it is neither freed nor given out: what frees it clears it there.
- */
-int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation)
-{
-	struct lanefs_dinode di;
-	struct lanefs_buf *buf;
-
-	/* The block of the table may never have been written. */
-	if (!lanefs_ino_used(domain->d_sbi, ino))
-		return -ESTALE;
-	buf = lanefs_dinode_read(domain, ino, &di);
-	if (IS_ERR(buf))
-		return PTR_ERR(buf);
-	lanefs_buf_put(buf);
-	if (le64_to_cpu(di.di_ino) != ino || !di.di_nlink)
-		return -ESTALE;
-	return generation == LANEFS_GENERATION_ANY ||
-	       generation == le32_to_cpu(di.di_generation) ? 0 : -ESTALE;
-}
-
 static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 generation)
 {
 	struct inode *inode = lanefs_icache_get(sb, ino, generation);
@@ -216,7 +151,15 @@ static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 gene
 	return inode;
 }
 
-/* -EUCLEAN: no inode in use has that number, or it is damaged. */
+/**
+ * lanefs_iget() - get an inode that has a name
+ * @sb: the file system
+ * @ino: its number
+ *
+ * Context: Outside of handles.
+ * Return: the inode, with a reference, or an ERR_PTR: -EUCLEAN: no inode in use has that number,
+ * or it is damaged.
+ */
 struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 {
 	if (!lanefs_ino_used(LANEFS_SB(sb), ino)) {
@@ -226,9 +169,17 @@ struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 	return lanefs_iget_known(sb, ino, LANEFS_GENERATION_NAMED);
 }
 
-/*
- * The inode of a number that somebody else remembers. -ESTALE: it is not in use, not any more, or
- * not for others to see. One that lost its last name is found as long as it is open.
+/**
+ * lanefs_iget_outside() - get an inode of a number that somebody else remembers
+ * @sb: the file system
+ * @ino: its number
+ * @generation: its generation, or LANEFS_GENERATION_ANY
+ *
+ * One that lost its last name is found as long as it is open.
+ *
+ * Context: Outside of handles.
+ * Return: the inode, with a reference, or an ERR_PTR: -ESTALE: it is not in use, not any more, or
+ * not for others to see.
  */
 struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generation)
 {
@@ -246,9 +197,19 @@ struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generatio
 	return ERR_PTR(-ESTALE);
 }
 
-/*
- * A new inode in the domain, locked and hashed, with one link (a directory: two), journaled by the
- * caller when it is complete. ERR_PTR(-ENOSPC): the domain has none left.
+/**
+ * lanefs_inode_new() - make an inode, with one link (a directory: two)
+ * @h: the handle
+ * @idmap: of the mount
+ * @dir: its directory
+ * @domain: its domain
+ * @mode: its type and mode
+ * @rdev: its device, if it is one
+ *
+ * The caller journals it when it is complete.
+ *
+ * Context: In a handle of the domain.
+ * Return: the inode, locked and hashed, or an ERR_PTR: -ENOSPC: the domain has none left.
  */
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
 			       u32 domain, umode_t mode, dev_t rdev)
@@ -292,67 +253,6 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 	}
 	LANEFS_SB(inode->i_sb)->s_set_ops(inode);
 	return inode;
-}
-
-/*
- * Puts the inode as it is in memory into its block of the inode table. `data`: more than its
- * times has changed, so fdatasync must write it. It may catch another task's change half done;
- * that one journals the inode again, in the same transaction, before its handle ends.
- */
-void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool data)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	/* A completion of I/O holds no lock under which the VFS changes them. */
-	struct timespec64 atime = data_race(lanefs_get_atime(inode)),
-			  mtime = data_race(lanefs_get_mtime(inode)),
-			  ctime = data_race(lanefs_get_ctime(inode));
-	struct lanefs_dinode *di;
-
-	lanefs_buf_join(h, li->li_buf);
-	di = lanefs_dinode_of(li->li_buf, inode->i_ino);
-	spin_lock(&li->li_journal_lock);
-	di->di_mode = cpu_to_le16(inode->i_mode);
-	di->di_level = cpu_to_le16(li->li_level);
-	di->di_count = cpu_to_le16(li->li_count);
-	di->di_uid = cpu_to_le32(i_uid_read(inode));
-	di->di_gid = cpu_to_le32(i_gid_read(inode));
-	di->di_nlink = cpu_to_le32(inode->i_nlink);
-	di->di_flags = cpu_to_le32(li->li_flags);
-	di->di_size = cpu_to_le64(S_ISREG(inode->i_mode) ? li->li_disk_size : i_size_read(inode));
-	di->di_blocks = cpu_to_le64(li->li_blocks);
-	di->di_atime = cpu_to_le64(atime.tv_sec);
-	di->di_mtime = cpu_to_le64(mtime.tv_sec);
-	di->di_ctime = cpu_to_le64(ctime.tv_sec);
-	di->di_btime = cpu_to_le64(li->li_btime.tv_sec);
-	di->di_atime_ns = cpu_to_le32(atime.tv_nsec);
-	di->di_mtime_ns = cpu_to_le32(mtime.tv_nsec);
-	di->di_ctime_ns = cpu_to_le32(ctime.tv_nsec);
-	di->di_btime_ns = cpu_to_le32(li->li_btime.tv_nsec);
-	di->di_generation = cpu_to_le32(inode->i_generation);
-	di->di_rdev = cpu_to_le32(new_encode_dev(inode->i_rdev));
-	di->di_ino = cpu_to_le64(inode->i_ino);
-	di->di_xattr = cpu_to_le64(li->li_xattr);
-	di->di_parent = cpu_to_le64(li->li_parent);
-	di->di_shift_at = cpu_to_le32(li->li_shift_at);
-	di->di_shift_by = cpu_to_le32(li->li_shift_by);
-	memcpy(di->di_root, li->li_root, LANEFS_ROOT_SIZE);
-	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_journal_of(inode))].txn->t_seq);
-	if (data)
-		WRITE_ONCE(li->li_data_seq, li->li_seq);
-	spin_unlock(&li->li_journal_lock);
-}
-
-/* The VFS has changed times (or, with I_DIRTY_DATASYNC, more). */
-void lanefs_dirty_inode(struct inode *inode, int flags)
-{
-	struct lanefs_handle h;
-
-	if (!(flags & (I_DIRTY_SYNC | I_DIRTY_DATASYNC)) || sb_rdonly(inode->i_sb))
-		return;
-	if (lanefs_handle_start_inode(&h, inode))
-		return;
-	lanefs_inode_journal(&h, inode, flags & I_DIRTY_DATASYNC);
-	lanefs_handle_stop(&h);
 }
 
 /*

@@ -66,18 +66,23 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
 void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set);
 
 /* inode.c */
-int lanefs_handle_start_inode(struct lanefs_handle *h, const struct inode *inode);
 struct inode *lanefs_iget(struct super_block *sb, u64 ino);
 struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generation);
-int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation);
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
 			       u32 domain, umode_t mode, dev_t rdev);
-void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool data);
-void lanefs_dirty_inode(struct inode *inode, int flags);
 int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		   unsigned int flags);
+
+/* table.c */
+int lanefs_handle_start_inode(struct lanefs_handle *h, const struct inode *inode);
+struct lanefs_buf *lanefs_dinode_read(struct lanefs_domain *domain, u64 ino,
+				      struct lanefs_dinode *di);
+bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino);
+int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation);
+void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool data);
+void lanefs_dirty_inode(struct inode *inode, int flags);
 
 /* slab.c */
 int lanefs_inode_cache_init(void);

@@ -15,7 +15,16 @@
 #include "core/xattrs.h"
 #include "journal/journal.h"
 
-/* Reads or writes one block and waits. */
+/**
+ * lanefs_block_sync() - read or write one block of the device
+ * @sbi: the file system
+ * @block: its number
+ * @page: its contents
+ * @opf: operation and flags; REQ_META keeps it out of the task's cgroup
+ *
+ * Context: Sleeps until the I/O has ended.
+ * Return: 0 or the error of the I/O.
+ */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf)
 {
 	struct bio_vec vec;
@@ -93,7 +102,14 @@ static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_journal *journal, u64 
 	return buf;
 }
 
-/* A block that needs no reading, or NULL. */
+/**
+ * lanefs_buf_cached() - find a metadata block that needs no reading
+ * @journal: of the block's domain
+ * @block: its number
+ *
+ * Context: Any.
+ * Return: the block, with a reference, or NULL.
+ */
 struct lanefs_buf *lanefs_buf_cached(struct lanefs_journal *journal, u64 block)
 {
 	struct lanefs_buf *buf = lanefs_buf_lookup(journal, block);
@@ -141,6 +157,12 @@ static struct lanefs_buf *lanefs_buf_get(struct lanefs_journal *journal, u64 blo
 	return buf;
 }
 
+/**
+ * lanefs_buf_put() - drop a reference to a block
+ * @buf: the block, or NULL
+ *
+ * Context: Any.
+ */
 void lanefs_buf_put(struct lanefs_buf *buf)
 {
 	if (!buf || !atomic_dec_and_test(&buf->b_ref))
@@ -162,9 +184,16 @@ static void lanefs_buf_set_valid(struct lanefs_buf *buf)
 	set_bit(LANEFS_BUF_VALID, &buf->b_flags);
 }
 
-/*
- * The block, checked to be a sound one of kind `magic` that belongs to `owner`; ERR_PTR(-EUCLEAN)
- * otherwise.
+/**
+ * lanefs_buf_read() - get a metadata block, read if need be and checked
+ * @journal: of the block's domain
+ * @block: its number
+ * @magic: the kind that it must have
+ * @owner: the owner that it must have
+ *
+ * Context: May sleep for a read; within or outside of handles.
+ * Return: the block, with a reference, or an ERR_PTR: -EUCLEAN where it is damaged or another
+ * one, or the error of the read. Either aborts the file system.
  */
 struct lanefs_buf *lanefs_buf_read(struct lanefs_journal *journal, u64 block, u32 magic, u64 owner)
 {
@@ -204,7 +233,17 @@ struct lanefs_buf *lanefs_buf_read(struct lanefs_journal *journal, u64 block, u3
 	return ERR_PTR(err);
 }
 
-/* The block with new contents: an empty one of that kind. It has joined the handle. */
+/**
+ * lanefs_buf_new() - get a metadata block with new contents
+ * @h: the handle, which the block joins
+ * @journal: of the block's domain
+ * @block: its number
+ * @magic: its kind
+ * @owner: its owner
+ *
+ * Context: In a handle of the domain; takes b_mutex.
+ * Return: the block, with a reference: a header, and zeros.
+ */
 struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block,
 				  u32 magic, u64 owner)
 {
@@ -219,7 +258,16 @@ struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_journal
 	return buf;
 }
 
-/* Makes the block part of the handle's transaction; it may then be changed. */
+/**
+ * lanefs_buf_join() - make a block part of the handle's transaction
+ * @h: the handle
+ * @buf: the block
+ *
+ * It may be changed then, by who holds the lock of what it describes. It may replace b_data, so
+ * pointers into that are taken afterwards.
+ *
+ * Context: In a handle of the domain, one of whose credits it takes; takes b_mutex.
+ */
 void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
 {
 	int part = lanefs_handle_part(h, buf->b_journal);
@@ -251,7 +299,14 @@ out:
 	mutex_unlock(&buf->b_mutex);
 }
 
-/* A block that is freed need not be journaled. */
+/**
+ * lanefs_buf_unjoin() - take a block that is freed out of the handle's transaction
+ * @h: the handle
+ * @journal: of the block's domain
+ * @block: its number
+ *
+ * Context: In a handle of the domain; takes b_mutex.
+ */
 void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block)
 {
 	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, journal)].txn;

@@ -205,7 +205,13 @@ static int lanefs_tail_advance(struct lanefs_journal *journal)
 	return 0;
 }
 
-/* Writes all that is stable in place. */
+/**
+ * lanefs_checkpoint() - write all that is stable in place, and give its journal space back
+ * @journal: the domain's
+ *
+ * Context: Outside of handles; takes j_checkpoint_mutex, then j_stable_mutex.
+ * Return: 0, or an error, after which the file system is aborted.
+ */
 int lanefs_checkpoint(struct lanefs_journal *journal)
 {
 	struct lanefs_home_write *batch;
@@ -243,13 +249,6 @@ int lanefs_checkpoint(struct lanefs_journal *journal)
 		lanefs_io_error(journal->j_sbi, "domain %u: checkpoint failed (%d)", journal->j_id,
 				err);
 	return err;
-}
-
-/* Has the domain's thread write all that is committed in place. */
-void lanefs_checkpoint_request(struct lanefs_journal *journal)
-{
-	WRITE_ONCE(journal->j_checkpoint_wanted, true);
-	wake_up(&journal->j_wait_checkpoint_work);
 }
 
 int lanefs_checkpoint_thread(void *data)

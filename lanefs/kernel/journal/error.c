@@ -51,7 +51,14 @@ static void lanefs_report(struct lanefs_sb *sbi, const char *format, va_list *ar
 	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
 }
 
-/* Reports damage, has it noted in the superblock, and aborts. */
+/**
+ * lanefs_error() - report damage, have it noted in the superblock, and abort
+ * @sbi: the file system
+ * @format: of the message
+ * @...: its arguments
+ *
+ * Context: Any in which nothing of lanefs is locked by a spinlock.
+ */
 void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
 {
 	va_list args;
@@ -63,7 +70,16 @@ void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
 	lanefs_abort(sbi);
 }
 
-/* Reports an I/O error of metadata, and aborts: what could not be written is in the journal. */
+/**
+ * lanefs_io_error() - report an I/O error of metadata, and abort
+ * @sbi: the file system
+ * @format: of the message
+ * @...: its arguments
+ *
+ * What could not be written is in the journal.
+ *
+ * Context: As lanefs_error().
+ */
 void lanefs_io_error(struct lanefs_sb *sbi, const char *format, ...)
 {
 	va_list args;

@@ -9,7 +9,7 @@
  * ticket then, and from those who come later, or have a later one, it is left room in all domains
  * that it waits to join: so the one that has waited longest does not wait for them.
  *
- * Who makes transactions of several domains durable (stable.c) takes a ticket as well, and lets no
+ * Who makes transactions of several domains durable (durable.c) takes a ticket as well, and lets no
  * handle of several domains join them that has not waited longer: else these would need, one after
  * the other, what began meanwhile.
  */

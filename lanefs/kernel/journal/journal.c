@@ -22,9 +22,18 @@ void lanefs_journal_cache_exit(void)
 	kmem_cache_destroy(lanefs_journal_cache);
 }
 
-/*
- * The journal of domain `id`, which does not run yet: it can be waited for, and locked. `slots`: a
- * word for each CPU, of zeros. NULL: there is no memory.
+/**
+ * lanefs_journal_new() - make the journal of a domain, which does not run yet
+ * @sbi: the file system
+ * @id: number of the domain
+ * @layout: of the domain
+ * @slots: a word of zeros for each CPU
+ * @node: of NUMA, for its memory
+ *
+ * It can be waited for, and locked.
+ *
+ * Context: At the mount.
+ * Return: the journal, or NULL: there is no memory.
  */
 struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
 					  const struct lanefs_layout *layout, u64 __percpu *slots,
@@ -65,9 +74,14 @@ void lanefs_journal_free(struct lanefs_journal *journal)
 	kmem_cache_free(lanefs_journal_cache, journal);
 }
 
-/*
- * Starts with an empty journal in the current epoch; the domain superblock says so already. Sequences
- * go on from an earlier start in the same mount: inodes remember theirs.
+/**
+ * lanefs_journal_start() - start an empty journal, in the current epoch
+ * @journal: the domain's, whose superblock says so already
+ *
+ * Sequences go on from an earlier start in the same mount: inodes remember theirs.
+ *
+ * Context: At the mount, or a remount.
+ * Return: 0, or the error of starting its threads.
  */
 int lanefs_journal_start(struct lanefs_journal *journal)
 {
@@ -129,9 +143,14 @@ static void lanefs_running_drop(struct lanefs_journal *journal)
 	lanefs_txn_drop(txn);
 }
 
-/*
- * The journal was checkpointed and is empty, or the file system was aborted. An fsync may still be
- * about to commit, looking at the journal, or making what is in there stable.
+/**
+ * lanefs_journal_stop() - stop a journal that is empty, or aborted
+ * @journal: the domain's
+ *
+ * An fsync may still be about to commit, looking at the journal, or making what is in there
+ * stable.
+ *
+ * Context: At the end of a mount, or a remount.
  */
 void lanefs_journal_stop(struct lanefs_journal *journal)
 {

@@ -184,6 +184,13 @@ static inline void lanefs_bio_no_cgroup(struct bio *bio)
 	bio_associate_blkg_from_css(bio, blkcg_root_css);
 }
 
+/* Has the domain's thread write all that is committed in place (checkpoint.c). */
+static inline void lanefs_checkpoint_request(struct lanefs_journal *journal)
+{
+	WRITE_ONCE(journal->j_checkpoint_wanted, true);
+	wake_up(&journal->j_wait_checkpoint_work);
+}
+
 /* buf.c */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
 
@@ -293,16 +300,20 @@ static inline void lanefs_note_run_delay(struct lanefs_sb *sbi, u64 before)
 }
 #endif
 
-/* stable.c */
+/* durable.c */
 int lanefs_make_durable(struct lanefs_journal *journal, u64 seq);
 int lanefs_stabilise(struct lanefs_journal *journal, u64 seq);
 int lanefs_stabilise_all(struct lanefs_sb *sbi);
+
+/* stable.c */
+bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, bool whole, u64 ticket);
+void lanefs_stable_advance(struct lanefs_journal *journal, u64 seq);
+int lanefs_stable_advance_all(struct lanefs_sb *sbi, const u64 *need);
 void lanefs_stable_try(struct lanefs_journal *journal);
 
 /* checkpoint.c */
 int lanefs_checkpoint(struct lanefs_journal *journal);
 int lanefs_write_tail(struct lanefs_journal *journal);
-void lanefs_checkpoint_request(struct lanefs_journal *journal);
 int lanefs_checkpoint_thread(void *data);
 
 /* recovery.c */

@@ -63,7 +63,7 @@ static struct lanefs_txn *lanefs_txn_find(struct lanefs_journal *journal, u64 se
 }
 
 /* The domain's transactions up to `seq` are stable. */
-static void lanefs_stable_advance(struct lanefs_journal *journal, u64 seq)
+void lanefs_stable_advance(struct lanefs_journal *journal, u64 seq)
 {
 	struct lanefs_txn *txn;
 
@@ -109,27 +109,12 @@ static void lanefs_needs_of(struct lanefs_journal *journal, u64 from, u64 to, u6
 	spin_unlock(&journal->j_lock);
 }
 
-static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
-{
-	int err = 0;
-	u32 i;
-
-	lanefs_flush_share(sbi, need);
-	for (i = 0; i < sbi->s_domains; i++)
-		if (READ_ONCE(sbi->s_journal[i]->j_committed) < need[i])
-			lanefs_commit_request(sbi->s_journal[i], need[i], true);
-	for (i = 0; i < sbi->s_domains && !err; i++)
-		if (READ_ONCE(sbi->s_journal[i]->j_committed) < need[i])
-			err = lanefs_commit_wait(sbi->s_journal[i], need[i]);
-	return err;
-}
-
 /*
  * Extends `need` by what its transactions need, and what these do; returns whether one of them was
  * not committed then, so that it may need more. Unless `whole`, it ends at the first such one. With
  * a ticket they are not tied to others any more (lanefs_hold_ties()).
  */
-static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, bool whole, u64 ticket)
+bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, bool whole, u64 ticket)
 {
 	bool changed = true, missing = false;
 	struct lanefs_journal *journal;
@@ -159,141 +144,21 @@ static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, boo
 	return missing;
 }
 
-/* Waits for the commit that is under way, if there is one. */
-static int lanefs_commit_under_way(struct lanefs_journal *journal)
-{
-	u64 seq;
-
-	spin_lock(&journal->j_lock);
-	seq = journal->j_committing ? journal->j_committing->t_seq : 0;
-	spin_unlock(&journal->j_lock);
-	return seq ? lanefs_commit_wait(journal, seq) : 0;
-}
-
 /*
- * Waits for the commits that are under way in the domains of these transactions, and of what they
- * need so far: then all of their own can begin at once, and share a flush (flush.c).
+ * Makes each domain's transactions up to `need` stable; they and all that they need are on disk.
+ * -EIO: a journal that was stopped after an abort has given up what was to become stable.
  */
-static int lanefs_commits_under_way(struct lanefs_sb *sbi, const u64 *need)
+int lanefs_stable_advance_all(struct lanefs_sb *sbi, const u64 *need)
 {
-	u64 *closure = kmemdup(need, sbi->s_domains * sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
-	u64 *seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
 	int err = 0;
 	u32 i;
 
-	lanefs_needs_extend(sbi, closure, seen, true, 0);
-	for (i = 0; i < sbi->s_domains && !err; i++)
-		if (READ_ONCE(sbi->s_journal[i]->j_committed) < closure[i])
-			err = lanefs_commit_under_way(sbi->s_journal[i]);
-	kfree(seen);
-	kfree(closure);
-	return err;
-}
-
-/*
- * Extends `need` to the closure of the transactions that must be on disk, and makes them stable.
- * With `force` it commits the missing ones, in all domains at once; otherwise it returns -EAGAIN.
- */
-static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force)
-{
-	u64 *seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
-	int err = force ? lanefs_commits_under_way(sbi, need) : 0;
-	u64 ticket = force ? atomic64_inc_return(&sbi->s_tickets) : 0;
-	u32 i;
-
-	while (!err && lanefs_needs_extend(sbi, need, seen, force, ticket))
-		err = force ? lanefs_commit_needed(sbi, need) : -EAGAIN;
-	if (err)
-		goto out;
 	for (i = 0; i < sbi->s_domains; i++)
 		if (need[i] > READ_ONCE(sbi->s_journal[i]->j_stable))
 			lanefs_stable_advance(sbi->s_journal[i], need[i]);
-	/* A journal that was stopped after an abort has given up what was to become stable. */
 	for (i = 0; i < sbi->s_domains && !err; i++)
 		if (need[i] > READ_ONCE(sbi->s_journal[i]->j_stable))
 			err = -EIO;
-out:
-	kfree(seen);
-	return err;
-}
-
-/* Whether nothing up to `seq` that is not stable needs anything of another domain, up to now. */
-static bool lanefs_txns_untied(struct lanefs_journal *journal, u64 seq)
-{
-	struct lanefs_txn *running, *committing, *txn;
-	bool tied;
-
-	if (READ_ONCE(journal->j_tied) <= READ_ONCE(journal->j_stable))
-		return true;
-	spin_lock(&journal->j_lock);
-	running = journal->j_running;
-	committing = journal->j_committing;
-	tied = (running && running->t_seq <= seq && running->t_tied) ||
-	       (committing && committing->t_tied);
-	list_for_each_entry_reverse(txn, &journal->j_txns, t_node) {
-		if (tied || txn->t_seq <= journal->j_stable)
-			break;
-		tied = txn->t_seq <= seq && txn->t_tied;
-	}
-	spin_unlock(&journal->j_lock);
-	return !tied;
-}
-
-/*
- * Makes the domain's transactions up to `seq`, and all that they need, durable. As a rule no other
- * domain has to be looked at, and it is left to who has committed to make them stable.
- */
-int lanefs_make_durable(struct lanefs_journal *journal, u64 seq)
-{
-	struct lanefs_sb *sbi = journal->j_sbi;
-	u64 *need;
-	int err;
-
-	lanefs_may_wait(sbi);
-	if (READ_ONCE(journal->j_stable) >= seq)
-		return 0;
-	if (lanefs_txns_untied(journal, seq)) {
-		lanefs_commit_request(journal, seq, false);
-		err = lanefs_commit_wait(journal, seq);
-		if (err || lanefs_txns_untied(journal, seq))
-			return err;
-	}
-	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
-	need[journal->j_id] = seq;
-	err = lanefs_stabilise_closure(sbi, need, true);
-	kfree(need);
-	return err;
-}
-
-/* Makes them stable as well. */
-int lanefs_stabilise(struct lanefs_journal *journal, u64 seq)
-{
-	int err = lanefs_make_durable(journal, seq);
-
-	if (err)
-		return err;
-	/* Either they need nothing of others, or they are stable already. */
-	lanefs_stable_advance(journal, seq);
-	return READ_ONCE(journal->j_stable) >= seq ? 0 : -EIO;
-}
-
-/* Makes all that was done before durable. */
-int lanefs_stabilise_all(struct lanefs_sb *sbi)
-{
-	u64 *need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
-	struct lanefs_journal *journal;
-	int err;
-	u32 i;
-
-	lanefs_may_wait(sbi);
-	for (i = 0; i < sbi->s_domains; i++) {
-		journal = sbi->s_journal[i];
-		spin_lock(&journal->j_lock);
-		need[i] = journal->j_next_seq - 1;
-		spin_unlock(&journal->j_lock);
-	}
-	err = lanefs_stabilise_closure(sbi, need, true);
-	kfree(need);
 	return err;
 }
 
@@ -303,7 +168,7 @@ void lanefs_stable_try(struct lanefs_journal *journal)
 	struct lanefs_sb *sbi = journal->j_sbi;
 	u64 committed = READ_ONCE(journal->j_committed), untied = READ_ONCE(journal->j_stable);
 	struct lanefs_txn *txn;
-	u64 *need;
+	u64 *need, *seen;
 
 	spin_lock(&journal->j_lock);
 	list_for_each_entry(txn, &journal->j_txns, t_node) {
@@ -318,7 +183,10 @@ void lanefs_stable_try(struct lanefs_journal *journal)
 	if (untied >= committed)
 		return;
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
 	need[journal->j_id] = committed;
-	lanefs_stabilise_closure(sbi, need, false);
+	if (!lanefs_needs_extend(sbi, need, seen, false, 0))
+		lanefs_stable_advance_all(sbi, need);
+	kfree(seen);
 	kfree(need);
 }

@@ -8,7 +8,14 @@
 
 #include "space/space.h"
 
-/* The domain that a data block lies in; NULL if it is no block for data. */
+/**
+ * lanefs_block_domain() - find the domain of a data block
+ * @sbi: the file system
+ * @block: its number
+ *
+ * Context: Any.
+ * Return: the domain, or NULL if it is no block for data.
+ */
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 {
 	struct lanefs_domain *domain;
@@ -23,7 +30,14 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 	return block >= domain->d_layout.data ? domain : NULL;
 }
 
-/* The domain that a data block lies in, if the handle has joined it, or NULL. */
+/**
+ * lanefs_handle_domain() - find the domain of a data block among those of a handle
+ * @h: the handle
+ * @block: its number
+ *
+ * Context: Any.
+ * Return: the domain, or NULL if the handle has not joined it.
+ */
 struct lanefs_domain *lanefs_handle_domain(const struct lanefs_handle *h, u64 block)
 {
 	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
@@ -168,7 +182,15 @@ int lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *st
 	return 0;
 }
 
-/* Blocks of one group, taken before and so in memory, are in use on disk as well. */
+/**
+ * lanefs_use_blocks() - have blocks that were taken in memory in use on disk
+ * @h: the handle
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many, of one group
+ *
+ * Context: In a handle of the domain; takes b_mutex and g_lock.
+ */
 void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count)
 {
 	struct lanefs_group *group;
@@ -196,7 +218,13 @@ static u64 lanefs_alloc_goal(struct lanefs_domain *domain, u64 goal)
 	return goal >= domain->d_layout.data && goal < domain->d_layout.end ? goal : next;
 }
 
-/* Before a handle that is to allocate near `goal`: has the bitmap in memory that comes first. */
+/**
+ * lanefs_alloc_prepare() - have the bitmap in memory that an allocation looks at first
+ * @domain: to allocate from
+ * @goal: near this block
+ *
+ * Context: Before a handle, as a commit would wait for the read.
+ */
 void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal)
 {
 	u32 number, i;
@@ -223,9 +251,18 @@ int lanefs_reserved_missing(struct lanefs_domain *domain, int err)
 	return -EUCLEAN;
 }
 
-/*
- * Allocates 1 to `want` consecutive blocks near `goal` (0: anywhere) of the domain. At least that
- * many must be reserved in the handle.
+/**
+ * lanefs_alloc_blocks() - allocate consecutive blocks
+ * @h: the handle
+ * @domain: whose blocks
+ * @goal: near this block; 0: anywhere
+ * @want: at most so many
+ * @start: the first one
+ * @count: how many there are, at least one
+ *
+ * Context: In a handle of the domain that has reserved blocks; takes g_lock and b_mutex.
+ * Return: 0, -ENOSPC: none is reserved, or the error of reading a bitmap; fewer than reserved are
+ * damage (-EUCLEAN).
  */
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count)
@@ -244,10 +281,18 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	return 0;
 }
 
-/*
- * A block of the domain's data area with new contents, as lanefs_buf_new(), for which one must be
- * reserved. What was freed has left the cache before it is used again: what is there is in use,
- * and a bitmap that calls it free is wrong.
+/**
+ * lanefs_buf_alloc() - allocate a block for metadata
+ * @h: the handle
+ * @domain: whose block
+ * @magic: kind of the block
+ * @owner: of the block
+ *
+ * What was freed has left the cache before it is used again: what is there is in use, and a
+ * bitmap that calls it free is wrong.
+ *
+ * Context: In a handle of the domain that has reserved a block.
+ * Return: the block, as of lanefs_buf_new(), or an ERR_PTR, as of lanefs_alloc_blocks().
  */
 struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
 				    u32 magic, u64 owner)
@@ -315,7 +360,19 @@ static bool lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool
 	return more;
 }
 
-/* Frees consecutive data blocks of the domain, or one metadata block. */
+/**
+ * lanefs_free_blocks() - free consecutive data blocks, or one metadata block
+ * @h: the handle
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many
+ * @metadata: whether it is one of metadata
+ *
+ * They can be used again when the transaction is stable.
+ *
+ * Context: In a handle of the domain; takes g_lock and b_mutex.
+ * Return: 0, -EUCLEAN: they are not in use or not data's, or the error of reading a bitmap.
+ */
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata)
 {
@@ -352,7 +409,14 @@ void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 cou
 	lanefs_give_free(domain, count);
 }
 
-/* Blocks that were taken can be used again. */
+/**
+ * lanefs_give_blocks() - make blocks free again that were taken in memory only
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many
+ *
+ * Context: Takes g_lock.
+ */
 void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count)
 {
 	u32 bit, number, part;

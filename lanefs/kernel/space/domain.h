@@ -25,7 +25,7 @@ struct lanefs_slot {
 	s64 s_pending;		/* freed, not stable; of all CPUs together */
 	s64 s_delayed;		/* reserved for delayed allocation, with what extent maps may need; the same */
 	u64 s_goal;		/* where the next search for blocks begins (not locked) */
-	struct lanefs_stream s_stream;	/* of data (segments.c) */
+	struct lanefs_stream s_stream;	/* of data (streams.c) */
 } ____cacheline_aligned_in_smp;
 
 /* Fields that one task writes together share cache lines, apart from fields that others write or read. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Helpers for segments that write streams (segments.c) and victim selection (victims.c) share. */
+/* Segments (segments.c), for the streams that fill them (streams.c) and for victims.c. */
 #ifndef LANEFS_SEGMENTS_H
 #define LANEFS_SEGMENTS_H
 
@@ -24,6 +24,8 @@ static inline bool lanefs_segment_candidate(const struct lanefs_segment *segment
 	return READ_ONCE(segment->state) == LANEFS_SEGMENT_USED && !READ_ONCE(segment->stuck);
 }
 
+void lanefs_segment_take(struct lanefs_domain *domain, struct lanefs_group *group,
+			 struct lanefs_segment *segment, u8 state);
 void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_group *group,
 			 struct lanefs_segment *segment);
 bool lanefs_segments_lock(struct lanefs_domain *domain);

@@ -10,12 +10,10 @@
  * take or a gift does so under d_batch_lock, so that nobody fails for blocks that are on their way.
  */
 #include <linux/percpu.h>
-#include <linux/writeback.h>
 
 #include "space/space.h"
 
 #define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
-#define LANEFS_RETRIES		3	/* of who finds too few */
 
 /*
  * Blocks that data leaves to metadata, and metadata to I/O completions, which must not fail: a file
@@ -36,7 +34,6 @@ void lanefs_space_init(struct lanefs_domain *domain)
 	int cpu;
 
 	spin_lock_init(&domain->d_batch_lock);
-	lanefs_discard_init(domain);
 	init_waitqueue_head(&domain->d_wait_segments);
 	mutex_init(&domain->d_victims_mutex);
 	mutex_init(&domain->d_bitmaps_mutex);
@@ -85,7 +82,7 @@ static s64 lanefs_free_count(struct lanefs_domain *domain)
 }
 
 /* The number of blocks that become free when the transactions that freed them are stable. */
-static s64 lanefs_space_pending(const struct lanefs_domain *domain)
+s64 lanefs_space_pending(const struct lanefs_domain *domain)
 {
 	s64 pending = 0;
 	int cpu;
@@ -139,6 +136,15 @@ bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks)
 	       (!lanefs_count_wait(sbi) && blocks <= lanefs_data_room_all(sbi));
 }
 
+/**
+ * lanefs_has_room() - tell whether so many blocks are free
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: as for lanefs_reserve()
+ *
+ * Context: May wait until more are counted.
+ * Return: whether they are, for the moment.
+ */
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
 	s64 least = count + lanefs_space_kept(domain, purpose);
@@ -195,7 +201,15 @@ static void lanefs_batch_refill(struct lanefs_domain *domain)
 	spin_unlock(&domain->d_batch_lock);
 }
 
-/* Takes so many blocks from those that are free. It may wait until more are counted (count.c). */
+/**
+ * lanefs_take_free() - take blocks from those that are free
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: as for lanefs_reserve()
+ *
+ * Context: May wait until more are counted.
+ * Return: whether so many were free.
+ */
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
 	s64 least, seen;
@@ -216,7 +230,13 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 	return false;
 }
 
-/* Gives them back, or those that have become free. */
+/**
+ * lanefs_give_free() - count blocks as free
+ * @domain: whose blocks
+ * @count: how many
+ *
+ * Context: Any.
+ */
 void lanefs_give_free(struct lanefs_domain *domain, u64 count)
 {
 	atomic64_t *batch = &raw_cpu_ptr(domain->d_slots)->s_free;
@@ -238,7 +258,13 @@ void lanefs_add_pending(struct lanefs_domain *domain, s64 count)
 	this_cpu_add(domain->d_slots->s_pending, count);
 }
 
-/* Reserved for delayed allocation, with the blocks that extent maps may need. */
+/**
+ * lanefs_add_delayed() - count blocks as reserved for delayed allocation
+ * @domain: whose blocks
+ * @count: how many, with those that extent maps may need; less than 0: they are not any more
+ *
+ * Context: Any.
+ */
 void lanefs_add_delayed(struct lanefs_domain *domain, s64 count)
 {
 	this_cpu_add(domain->d_slots->s_delayed, count);
@@ -254,7 +280,18 @@ static bool lanefs_any_delayed(const struct lanefs_domain *domain)
 	return delayed;
 }
 
-/* Makes sure that the handle can allocate so many blocks; lanefs_handle_stop() gives back the rest. */
+/**
+ * lanefs_reserve() - set free blocks aside for a handle
+ * @h: the handle
+ * @domain: whose blocks
+ * @count: how many
+ * @purpose: what for: some are kept from data, and fewer from metadata
+ *
+ * lanefs_handle_stop() gives back what is left of them.
+ *
+ * Context: In a handle of the domain. May wait until more are counted after a mount (count.c).
+ * Return: 0 or -ENOSPC.
+ */
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose)
 {
@@ -277,22 +314,6 @@ bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi)
 }
 
 /*
- * Writes back all delayed data, because reservations take more free blocks than the data will use.
- * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
- * a remount is under way.
- */
-int lanefs_flush_delayed(struct super_block *sb)
-{
-	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)))
-		return 0;
-	if (!down_read_trylock(&sb->s_umount))
-		return -EAGAIN;
-	sync_inodes_sb(sb);
-	up_read(&sb->s_umount);
-	return 1;
-}
-
-/*
  * Before blocks are reserved for data, with no page locked: where few are free, waits until nobody
  * makes room under s_space_mutex. Who does would find it taken else, and fail for want of it.
  */
@@ -304,32 +325,4 @@ void lanefs_space_queue(struct lanefs_domain *domain)
 		return;
 	mutex_lock(queue);
 	mutex_unlock(queue);
-}
-
-/*
- * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
- * so that data can be written which waits and holds more space than it needs.
- */
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
-{
-	bool flushed, pending = false;
-	u32 i;
-
-	if (++*retries > LANEFS_RETRIES)
-		return false;
-	/* Others may have reserved blocks since the last time. */
-	flushed = flush && lanefs_flush_delayed(sbi->s_vfs);
-	for (i = 0; i < sbi->s_domains; i++)
-		pending |= lanefs_space_pending(sbi->s_domain[i]) > 0;
-	if (!flushed && !pending) {
-		/* It may have become free since: one last time. */
-		if (*retries == LANEFS_RETRIES)
-			return false;
-		*retries = LANEFS_RETRIES;
-		return true;
-	}
-	if (pending && lanefs_stabilise_all(sbi))
-		return false;
-	lanefs_discard_wait(sbi);
-	return true;
 }

@@ -51,7 +51,6 @@ struct lanefs_group {
 enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
 void lanefs_space_init(struct lanefs_domain *domain);
 void lanefs_space_start(struct lanefs_domain *domain);
-int lanefs_flush_delayed(struct super_block *sb);
 void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
 s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data);
 bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks);
@@ -63,8 +62,8 @@ void lanefs_add_delayed(struct lanefs_domain *domain, s64 count);
 bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi);
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose);
+s64 lanefs_space_pending(const struct lanefs_domain *domain);
 void lanefs_space_queue(struct lanefs_domain *domain);
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 /* scan.c */
 struct lanefs_bitmap {
@@ -162,13 +161,15 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
 void lanefs_segments_valid(const struct lanefs_domain *domain, u64 *segments);
 u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
-bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
+
+/* streams.c */
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block);
 int lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
 
 /* victims.c */
+bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
 int lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
 		       unsigned long *used);
@@ -196,5 +197,9 @@ void lanefs_discard_init(struct lanefs_domain *domain);
 extern const struct lanefs_journal_ops lanefs_space_ops;
 void lanefs_discard_wait(struct lanefs_sb *sbi);
 int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument);
+
+/* retry.c */
+int lanefs_flush_delayed(struct super_block *sb);
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 #endif

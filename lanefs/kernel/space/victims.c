@@ -198,3 +198,17 @@ void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim
 	}
 	spin_unlock(&group->g_lock);
 }
+
+/*
+ * Whether a collector empties the segment that the block is in: not locked, with its page in
+ * li_writeouts.
+ */
+bool lanefs_segments_emptied(struct super_block *sb, u64 block)
+{
+	const struct lanefs_domain *domain = lanefs_block_domain(LANEFS_SB(sb), block);
+	u32 number, bit;
+
+	number = div_u64_rem(block - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
+	return READ_ONCE(lanefs_segment_of(&domain->d_groups[number], bit)->state) ==
+	       LANEFS_SEGMENT_VICTIM;
+}

@@ -33,6 +33,7 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 			     sbi->s_domain_inodes,
 			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks), sbi->s_incompat);
 	lanefs_count_init(domain);
+	lanefs_discard_init(domain);
 	mutex_init(&domain->d_span_mutex);
 	init_waitqueue_head(&domain->d_inode_wait);
 	domain->d_slots = alloc_percpu(struct lanefs_slot);

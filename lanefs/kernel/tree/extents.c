@@ -58,7 +58,15 @@ static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *exte
 	return -EUCLEAN;
 }
 
-/* Looks up the logical block: the rest of an extent, or of a hole, from there on. */
+/**
+ * lanefs_map_find() - look up a logical block
+ * @inode: the file
+ * @logical: its block
+ * @map: the rest of an extent, or of a hole, from there on
+ *
+ * Context: Under li_tree_sem.
+ * Return: 0, -EUCLEAN: the extent is damaged, or the error of a read.
+ */
 int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 {
 	struct lanefs_records records;
@@ -199,7 +207,15 @@ static int lanefs_map_change(struct lanefs_handle *h, struct inode *inode,
 	return 0;
 }
 
-/* Maps a hole. It may lie over the border of two leaves, but not of more. */
+/**
+ * lanefs_map_insert() - map a hole, or a part of one
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @map: an extent over at most two leaves
+ *
+ * Context: Under li_tree_sem, for writing, in a handle that has reserved lanefs_tree_room() blocks.
+ * Return: 0 or the error of the tree.
+ */
 int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map)
 {
 	return lanefs_map_change(h, inode, LANEFS_INSERT, *map);
@@ -211,7 +227,18 @@ int lanefs_map_replace(struct lanefs_handle *h, struct inode *inode, const struc
 	return lanefs_map_change(h, inode, LANEFS_REPLACE, *map);
 }
 
-/* Takes blocks that are one extent, or part of one, out of the map; it does not free them. */
+/**
+ * lanefs_map_remove() - take blocks out of the map
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @logical: the first one
+ * @length: how many, of one extent
+ *
+ * It does not free them.
+ *
+ * Context: As lanefs_map_insert(); needs no reserved blocks but for a cut in the middle.
+ * Return: 0 or the error of the tree.
+ */
 int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length)
 {
 	struct lanefs_map map = { .logical = logical, .length = length };

@@ -95,9 +95,17 @@ static int lanefs_tree_step(struct inode *inode, u64 key, struct lanefs_path *pa
 	return 0;
 }
 
-/*
- * The path to the leaf that covers `key`. An empty directory, and an extent map that is in the
- * inode, have none: p_level is 0. On success lanefs_path_put() is to be called.
+/**
+ * lanefs_tree_find() - find the leaf that covers a key
+ * @inode: the tree's
+ * @key: the key
+ * @path: to the leaf; p_level is 0 where there is none: an empty directory, an extent map in the
+ *	inode
+ *
+ * On success lanefs_path_put() is to be called.
+ *
+ * Context: Under the lock of the tree: li_tree_sem, or for a directory i_rwsem.
+ * Return: 0 or the error of a read.
  */
 int lanefs_tree_find(struct inode *inode, u64 key, struct lanefs_path *path)
 {
@@ -287,10 +295,17 @@ static int lanefs_tree_split(struct lanefs_handle *h, struct inode *inode, u64 k
 	return 0;
 }
 
-/*
- * As lanefs_tree_find(), but the leaf has room for `size` bytes of records, and has joined the
- * handle. lanefs_tree_blocks_needed() blocks must be reserved in the handle. The inode is to be
- * journaled afterwards.
+/**
+ * lanefs_tree_find_room() - find the leaf for a new record, with room
+ * @h: the handle, which the leaf joins
+ * @inode: the tree's, to be journaled afterwards
+ * @key: of the record
+ * @size: bytes of records
+ * @path: to the leaf
+ *
+ * Context: As lanefs_tree_find(), for writing, in a handle that has reserved
+ * lanefs_tree_blocks_needed() blocks.
+ * Return: 0, -EFBIG: the tree is as high as it may be, or the error of an allocation or a read.
  */
 int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key, unsigned int size,
 			  struct lanefs_path *path)
