@@ -2,6 +2,7 @@
 """Formats figures and verdicts, in the same way for every output."""
 
 import re
+from collections.abc import Iterable, Sequence
 
 from fscale.analysis.compare.model import (
     Comparison,
@@ -199,16 +200,34 @@ def judgement_line(judgement: Judgement) -> str:
     )
 
 
-def where(subject: Subject) -> str:
-    """A subject in words: "MWCM, ext4 on ram, buffered, 2 cores"."""
+def short_filesystem(subject: Subject) -> str:
+    """The file system without paths of programs and modules, which are shown with the sides.
+
+    Runs of earlier versions have `bench=`.
+    """
+    return re.split(":(?:binary|bench|module)=", subject.filesystem)[0]
+
+
+def where(subject: Subject, *, common: Sequence[str] = ()) -> str:
+    """A subject in words: "MWCM, ext4 on ram, buffered, 2 cores".
+
+    Medium and mode are left out where `common` has them.
+    """
     cores = "/".join(map(str, subject.cores))
     plural = "" if subject.cores == (1,) else "s"
     options = "".join(f", {k}={v}" for k, v in subject.options)
-    # The path of the microbenchmark is long and is shown with the sides; older runs have bench=.
-    place = re.split(":(?:binary|bench)=", subject.filesystem)[0]
-    if subject.medium != "none":
+    place = short_filesystem(subject)
+    if subject.medium not in ("none", *common):
         place += f" on {subject.medium}"
-    return f"{subject.workload}, {place}, {subject.mode}, {cores} core{plural}{options}"
+    mode = "" if subject.mode in common else f", {subject.mode}"
+    return f"{subject.workload}, {place}{mode}, {cores} core{plural}{options}"
+
+
+def in_common(subjects: Iterable[Subject]) -> list[str]:
+    """Medium and mode, as far as all subjects have the same."""
+    listed = list(subjects)
+    kinds = ({s.medium for s in listed}, {s.mode for s in listed})
+    return [kind.pop() for kind in kinds if len(kind) == 1 and kind != {"none"}]
 
 
 def _in_slices(judgement: Judgement) -> str:

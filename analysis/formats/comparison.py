@@ -12,10 +12,9 @@ from fscale.analysis.formats import console, junit, ktap, mail, markdown
 from fscale.analysis.report import comparison_page
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
-from fscale.model.terminal import terminal
+from fscale.model.terminal import only_ascii, terminal
 
 TERMINAL = Path("-")
-PIPE_COLUMNS = 200
 
 
 @dataclass(frozen=True)
@@ -73,5 +72,5 @@ def to_json(comparison: Comparison) -> str:
 
 
 def print_table(comparison: Comparison, everything: bool = False) -> None:
-    """Print the table; a pipe gets at least PIPE_COLUMNS columns."""
-    terminal(width=PIPE_COLUMNS).print(console.render(comparison, everything))
+    """Print the answer and the table."""
+    terminal(ascii_only=only_ascii()).print(console.render(comparison, everything))

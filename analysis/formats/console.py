@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The comparison on a terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from fscale.analysis.compare import wording
+from fscale.analysis.compare import answer, wording
 from fscale.analysis.compare.model import WORSE, Comparison, Judgement
+from fscale.analysis.metrics import COUNT
+from fscale.model.tables import Column, Row, Table
 
+COLUMNS = (
+    Column("verdict"),
+    Column("cell"),
+    Column("metric"),
+    Column("BASE", 2, right=True),
+    Column("NEW", 2, right=True),
+    Column("change", 1, right=True),
+    Column("interval", 3, right=True),
+    Column("n", 4),
+    Column("remark", 5, label=""),
+)
 HEALTH_COLOURS = {"broken": "bold red", "lost": "bold red", "mended": "green"}
 COLOURS = {
     **dict.fromkeys(WORSE, "bold red"),
@@ -18,22 +32,17 @@ COLOURS = {
 
 
 def render(comparison: Comparison, everything: bool = False) -> RenderableType:
-    """The conclusion, a table of all verdicts but "same" (or of all), a line with the totals."""
+    """The answer, a table of all verdicts but "same" (or of all), a line with the totals."""
     shown = [j for j in wording.ordered(comparison) if everything or j.verdict != "same"]
-    parts: list[RenderableType] = [Text(f"fscale {wording.conclusion(comparison)}", "bold")]
+    parts: list[RenderableType] = [Text(f"fscale: {answer.sentence(comparison)}", "bold")]
     parts += [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
     parts += [Text(wording.health(h), HEALTH_COLOURS[h.kind]) for h in comparison.health]
     if shown:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("verdict", "cell", "metric"):
-            table.add_column(name)
-        for name in ("BASE", "NEW", "change", "interval"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("n", no_wrap=True)
-        table.add_column("remark")
-        for judgement in shown:
-            table.add_row(*_row(judgement), style=COLOURS[judgement.verdict])
-        parts.append(table)
+        common = wording.in_common(j.subject for j in shown)
+        rows = [Row(_cells(j, common), COLOURS[j.verdict]) for j in shown]
+        parts.append(Table(COLUMNS, rows))
+        if common:
+            parts.append(Text(f"all cells: {', '.join(common)}"))
     parts += [
         Text(
             f"new bottleneck: {lock.lock} takes {lock.share:.0%} of the cores' time "
@@ -49,16 +58,17 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
     return Group(*parts)
 
 
-def _row(judgement: Judgement) -> list[str]:
-    values = [
-        f"{wording.figure(judgement.metric, side.median)} {wording.spread(side)}"
+def _cells(judgement: Judgement, common: Sequence[str]) -> list[str]:
+    base, new = (
+        f"{wording.figure(judgement.metric, side.median)} {wording.spread(side)}".rstrip()
         for side in (judgement.base, judgement.new)
-    ]
+    )
     return [
         judgement.verdict,
-        wording.subject_text(judgement),
-        judgement.metric,
-        *values,
+        wording.where(judgement.subject, common=common),
+        judgement.metric.removeprefix(COUNT),
+        base,
+        new,
         wording.change(judgement.ratio),
         wording.interval(judgement),
         str(judgement.pairs or f"{len(judgement.base.values)}/{len(judgement.new.values)}"),
