@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 from fscale.analysis.compare.model import (
     Comparison,
@@ -26,6 +27,7 @@ from fscale.analysis.metrics import (
     SPEEDUP,
     THROUGHPUT,
 )
+from fscale.model.bench import Mode
 
 UNITS: dict[str, str] = {
     THROUGHPUT: "ops/s",
@@ -221,6 +223,11 @@ def where(subject: Subject, *, common: Sequence[str] = ()) -> str:
         place += f" on {subject.medium}"
     mode = "" if subject.mode in common else f", {subject.mode}"
     return f"{subject.workload}, {place}{mode}, {cores} core{plural}{options}"
+
+
+def place(common: Sequence[str]) -> str:
+    """What all subjects have in common, as in their names."""
+    return ", ".join(c if c in get_args(Mode) else f"on {c}" for c in common)
 
 
 def in_common(subjects: Iterable[Subject]) -> list[str]:

@@ -42,7 +42,7 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
         rows = [Row(_cells(j, common), COLOURS[j.verdict]) for j in shown]
         parts.append(Table(COLUMNS, rows))
         if common:
-            parts.append(Text(f"all cells: {', '.join(common)}"))
+            parts.append(Text(f"all cells: {wording.place(common)}"))
     parts += [
         Text(
             f"new bottleneck: {lock.lock} takes {lock.share:.0%} of the cores' time "

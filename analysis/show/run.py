@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from fscale.analysis.curves import Page, Panel
@@ -94,13 +94,15 @@ def _plots(
     columns = (width + tables.GAP) // beside - tables.GAP
     for start in range(0, len(panels), beside):
         row = [_plot(p, marked, columns, PANEL[1]) for p in panels[start : start + beside]]
-        grid = Table.grid(padding=(0, tables.GAP, 0, 0), pad_edge=False)
+        # A long title takes two lines, and its neighbour's plot stands beside its own.
+        places = [Column(width=columns, vertical="bottom") for _ in row]
+        grid = Table.grid(*places, padding=(0, tables.GAP, 0, 0), pad_edge=False)
         grid.add_row(*row)
         yield grid
 
 
 def _plot(panel: Panel, marked: dict[str, plot.Mark], columns: int, lines: int) -> RenderableType:
-    title = tables.shortened(f"{panel.name}  {panel.title}", columns)
+    title = f"{panel.name}  {panel.title}"
     if columns < plot.MIN_COLUMNS:
         return Text(title)
     return Group(Text(title, style="bold"), plot.curves(panel, marked, columns, lines - 1))

@@ -4,15 +4,13 @@
 import json
 
 import typer
-from rich.table import Table
 
 from fscale.apps.adapter import loads
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import Exit
-from fscale.model.terminal import terminal
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, terminal
 from fscale.runner.doctor import examine
-
-WIDTH = 160  # columns of a pipe or file, so that each ability is a line for grep
 
 
 def _doctor(
@@ -28,11 +26,12 @@ def _doctor(
     if as_json:
         typer.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:
-        table = Table(box=None, pad_edge=False, show_header=False)
+        columns = (Column(""), Column(""), Column(""), Column("", 1, label="needs:"))
+        rows = []
         for finding in findings:
             hint = "" if finding.good or finding.help == finding.detail else finding.help or ""
-            table.add_row("yes" if finding.good else "no", finding.name, finding.detail, hint)
-        terminal(width=WIDTH).print(table)
+            rows.append(Row(["yes" if finding.good else "no", finding.name, finding.detail, hint]))
+        terminal(ascii_only=only_ascii()).print(Table(columns, rows, header=False))
     if any(finding.needed and not finding.good for finding in findings):
         raise typer.Exit(Exit.USAGE)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.shared import HISTORY, HistoryOption, JsonFlag
 from fscale.model.errors import FscaleError
-from fscale.model.terminal import say, terminal
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, say, terminal
 
 MetricOption = Annotated[
     str, typer.Option(metavar="METRIC", help=f"Metric to show: {', '.join(SHOWN)}.")
@@ -28,7 +28,8 @@ MarginOption = Annotated[
     ),
 ]
 MOST_SHOWN = 8
-PIPE_COLUMNS = 160
+_RANKS = dict.fromkeys(("run", "started", "tags"), 0)
+_RANKS |= {"kernel": 1, "state": 2, "machine": 3, "values": 4, "path": 5}
 
 _EPILOG = """
 Examples:
@@ -157,11 +158,10 @@ def _list(db: HistoryOption = HISTORY, as_json: JsonFlag = False) -> None:
             "the index is empty; fill it with `fscale history add DIR` or `fscale history rebuild`"
         )
         return
-    table = Table(*rows[0], box=None, pad_edge=False)
-    for row in rows:
-        cells = {**row, "tags": ", ".join(row["tags"])}  # type: ignore[arg-type]
-        table.add_row(*map(str, cells.values()))
-    terminal(width=PIPE_COLUMNS).print(table)
+    columns = [Column(name, _RANKS[name]) for name in rows[0]]
+    listed = ({**row, "tags": ", ".join(row["tags"])} for row in rows)  # type: ignore[arg-type]
+    cells = [Row(list(map(str, row.values()))) for row in listed]
+    terminal(ascii_only=only_ascii()).print(Table(columns, cells))
 
 
 def _tag(
@@ -241,16 +241,17 @@ def _trend(
     if not points:
         typer.echo("the index has no such point; `fscale history list` shows the runs")
         return
-    table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
+    rows = []
     for trend in points:
         values = [wording.figure(metric, v.median) for v in trend.values[-MOST_SHOWN:]]
         steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
         few = len(trend.values) < FEWEST_RUNS
         none = f"too few runs (needs {FEWEST_RUNS})" if few else "none"
-        table.add_row(
-            trend.subject, str(len(trend.values)), " ".join(values), "; ".join(steps) or none
-        )
-    terminal(width=PIPE_COLUMNS).print(table)
+        counted = str(len(trend.values))
+        rows.append(Row([trend.subject, counted, " ".join(values), "; ".join(steps) or none]))
+    latest = f"latest {MOST_SHOWN} ({metric})"
+    columns = (Column("point"), Column("runs", 3, True), Column(latest, 2), Column("steps", 1))
+    terminal(ascii_only=only_ascii()).print(Table(columns, rows))
 
 
 def _report(

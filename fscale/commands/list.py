@@ -2,17 +2,16 @@
 """`fscale list`: shows workloads, file systems, media and suites."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from fscale.apps import adapter
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, terminal
 from fscale.runner import microbench
 from fscale.runner.storage import filesystem, medium
 
@@ -54,27 +53,26 @@ def _suites() -> Rows:
     return rows
 
 
-_COLUMNS: dict[str, list[str]] = {
-    "workloads": ["id", "title", "operation", "modes", "missing"],
-    "filesystems": ["name", "title", "package", "missing"],
-    "media": ["name", "title", "missing"],
-    "suites": ["name", "title", "filesystems", "media", "cores", "duration", "repetitions"],
+_MISSING = Column("missing", 1, label="missing:")
+_COLUMNS: dict[str, list[Column]] = {
+    "workloads": [
+        *(Column("id"), Column("title")),
+        *(Column("operation", 2, label=""), Column("modes", 3), _MISSING),
+    ],
+    "filesystems": [Column("name"), Column("title"), Column("package", 2), _MISSING],
+    "media": [Column("name"), Column("title"), _MISSING],
+    "suites": [
+        *(Column("name"), Column("title")),
+        *(Column(key, 1) for key in ("filesystems", "media", "cores", "duration", "repetitions")),
+    ],
 }
+_OPTIONS = (Column("option"), Column("meaning"), Column("workloads", 1))
 
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
     return "" if value is None else str(value)
-
-
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _options(rows: Rows) -> list[tuple[str, str, str]]:
@@ -118,14 +116,13 @@ def _list(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
+    console = terminal(ascii_only=only_ascii())
     columns = _COLUMNS[what]
-    console.print(_table(columns, ([_cell(row[column]) for column in columns] for row in rows)))
+    cells = ([_cell(row[column.title]) for column in columns] for row in rows)
+    console.print(Table(columns, list(map(Row, cells))))
     if what == "workloads":
         console.print("\nOptions, set with --option NAME=VALUE or --option WORKLOAD.NAME=VALUE:\n")
-        console.print(_table(("option", "meaning", "workloads"), _options(rows)))
+        console.print(Table(_OPTIONS, list(map(Row, _options(rows)))))
 
 
 def register(app: typer.Typer) -> None:

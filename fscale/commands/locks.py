@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from fscale.analysis.diagnosis import flame
 from fscale.analysis.diagnosis.kernelstat import LockClass
@@ -28,7 +27,8 @@ from fscale.commands.options.shared import JsonFlag
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
-from fscale.model.terminal import terminal
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, terminal
 from fscale.model.words import plural
 
 _EPILOG = """
@@ -40,6 +40,21 @@ More examples:
     fscale locks results/p --flames flames/
 """
 _LINES = 8
+_SUSPECT = (
+    *(Column("time", right=True), Column("object")),
+    *(Column("blocked", 1, True), Column("spinning", 1, True), Column("sort", 2)),
+    *(Column("waits", 3, True), Column("mean", 4, True), Column("longest", 5, True)),
+    Column("named by", 6),
+)
+_LOCK_CLASS = (
+    *(Column("/proc/lock_stat"), Column("bounces", 1, True), Column("waits", 1, True)),
+    *(Column("waited", 2, True), Column("mean", 3, True), Column("longest", 4, True)),
+    *(Column("taken", 5, True), Column("held", 6, True)),
+)
+_BOTTLENECK = (
+    *(Column("FS"), Column("bottleneck"), Column("object")),
+    *(Column("scope", 1), Column("operation", 2), Column("evidence", 3)),
+)
 _COLUMNS = (
     *("Workload", "FS", "Cores", "Of linear"),
     *("First named", "Time", "Blocked", "Spinning", "Named by"),
@@ -84,7 +99,7 @@ def _locks(
             raise FscaleError(
                 f"cannot write flame graphs to {flames}: {error.strerror}; give another directory"
             ) from None
-    console = terminal(width=140)
+    console = terminal(ascii_only=only_ascii())
     if json:
         data = _as_json(diagnosis, results)
         if simulated:
@@ -160,33 +175,16 @@ def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
 
 
 def _suspect_table(suspects: list[Suspect]) -> Table:
-    grid = Table(box=None, pad_edge=False)
-    for title, justify in (
-        ("time", "right"),
-        ("blocked", "right"),
-        ("spinning", "right"),
-        ("waits", "right"),
-        ("mean", "right"),
-        ("longest", "right"),
-        ("object", "left"),
-        ("sort", "left"),
-        ("named by", "left"),
-    ):
-        words = title in ("object", "sort", "named by")
-        grid.add_column(title, justify=justify, no_wrap=not words, overflow="fold")  # type: ignore[arg-type]
+    rows = []
     for s in suspects:
-        grid.add_row(
-            f"{100 * s.share:.2f}%",
-            f"{100 * s.blocked:.2f}%",
-            f"{100 * s.spinning:.2f}%",
-            f"{s.count:,}" if s.count else "",
-            _micro(s.mean_us),
-            _micro(s.max_us),
-            s.name.object,
-            f"{s.sort}, {s.kind}" if s.kind != s.sort else s.sort,
-            s.evidence,
+        sort = f"{s.sort}, {s.kind}" if s.kind != s.sort else s.sort
+        shares = (f"{100 * share:.2f}%" for share in (s.blocked, s.spinning))
+        waits = f"{s.count:,}" if s.count else ""
+        times = (_micro(s.mean_us), _micro(s.max_us))
+        rows.append(
+            Row([f"{100 * s.share:.2f}%", s.name.object, *shares, sort, waits, *times, s.evidence])
         )
-    return grid
+    return Table(_SUSPECT, rows)
 
 
 def _micro(value: float | None) -> str:
@@ -195,22 +193,13 @@ def _micro(value: float | None) -> str:
 
 def _lock_stat(classes: list[LockClass]) -> Table:
     """The columns of Table 1 of SpanFS (ATC'15) for each lock class, and how long it was held."""
-    grid = Table(box=None, pad_edge=False)
-    grid.add_column("/proc/lock_stat")
-    for title in ("bounces", "waits", "waited", "mean", "longest", "taken", "held"):
-        grid.add_column(title, justify="right", no_wrap=True)
+    rows = []
     for lock in classes:
-        grid.add_row(
-            lock.name,
-            f"{lock.bounces:,}",
-            f"{lock.contentions:,}",
-            _micro(lock.wait_total),
-            _micro(lock.wait_total / lock.contentions),
-            _micro(lock.wait_max),
-            f"{lock.acquisitions:,}",
-            _micro(lock.hold_total),
-        )
-    return grid
+        waits = (f"{lock.bounces:,}", f"{lock.contentions:,}")
+        waited = (lock.wait_total, lock.wait_total / lock.contentions, lock.wait_max)
+        taken = (f"{lock.acquisitions:,}", _micro(lock.hold_total))
+        rows.append(Row([lock.name, *waits, *map(_micro, waited), *taken]))
+    return Table(_LOCK_CLASS, rows)
 
 
 def _show_rest(console: Console, triage: Triage) -> None:
@@ -243,19 +232,11 @@ def _show_run(console: Console, diagnosis: Diagnosis, results: Results) -> None:
     rows = table(diagnosis, results)
     if rows:
         console.rule("bottlenecks of this run")
-        grid = Table(box=None, pad_edge=False)
-        for title in ("FS", "bottleneck", "object", "scope", "operation", "evidence"):
-            grid.add_column(title)
-        for row in rows:
-            grid.add_row(
-                row.filesystem,
-                row.bottleneck,
-                row.object,
-                row.scope,
-                "; ".join(row.operations),
-                row.evidence,
-            )
-        console.print(grid)
+        cells = (
+            [r.filesystem, r.bottleneck, r.object, r.scope, ", ".join(r.operations), r.evidence]
+            for r in rows
+        )
+        console.print(Table(_BOTTLENECK, list(map(Row, cells))))
     for cost in diagnosis.costs:
         console.print(
             f"{cost.sentence}, median of {cost.points} points",

@@ -4,7 +4,6 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import complete_filesystems
@@ -27,11 +26,13 @@ from fscale.commands.options.shared import (
 )
 from fscale.model.errors import Exit
 from fscale.model.limits import MOST_REPETITIONS
-from fscale.model.terminal import print_line, terminal
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, print_line, terminal
 from fscale.model.variant import parse
+from fscale.model.words import plural
 
 if TYPE_CHECKING:
-    from fscale.analysis.compare.noise import NoiseReport
+    from fscale.analysis.compare.noise import NoiseReport, PointNoise
 
 _EPILOG = """
 More examples:
@@ -128,58 +129,58 @@ def _noise(
 
 
 def _show(report: "NoiseReport") -> None:
-    console = terminal()
-    if not console.is_terminal:
-        console.width = 160
-    table = Table(box=None, pad_edge=False)
-    for name in ("point", "metric"):
-        table.add_column(name)
-    for name in (
-        "n",
-        "CV",
-        "robust",
-        "aligned",
-        "drift",
-        "correlation",
-        "smallest, n=10",
-        f"smallest, {report.budget_minutes:g} min",
-        "A/A",
-    ):
-        table.add_column(name, justify="right")
-    for p in report.points:
-        table.add_row(
-            p.subject.name,
-            p.metric,
-            str(p.repetitions),
-            *(f"{x:.1%}" for x in (p.cv, p.robust_cv, p.aligned_cv)),
-            f"{p.drift:+.1%}",
-            f"{p.neighbour_correlation:+.2f}",
-            f"{p.smallest_change:.1%}",
-            f"{p.smallest_in_budget:.1%}",
-            p.verdict,
-        )
-    console.print(table)
+    console = terminal(ascii_only=only_ascii())
+    budget = f"in {report.budget_minutes:g} min"
+    columns = (
+        *(Column("point"), Column("metric"), Column("sees, n=10", 1, True)),
+        *(Column(f"sees {budget}", 0, True), Column("n", 6, True), Column("CV", 3, True)),
+        *(Column("robust", 4, True), Column("aligned", 4, True), Column("drift", 2, True)),
+        *(Column("correlation", 5, True), Column("A/A", 1)),
+    )
+    console.print(f"fscale: {_sentence(report)}", style="bold")
+    console.print(Table(columns, [Row(_cells(p)) for p in report.points]))
     disturbed = (
         f"{_known(report.disturbed, 'd')} of {report.repetitions} repetitions were disturbed"
     )
     if any(p.between_pairs is not None for p in report.points):
         disturbed += " (in slices both sides alike)"
     console.print(
+        f"sees: the smallest change that 10 repetitions per side, or as many as fit "
+        f"{report.budget_minutes:g} minutes, would detect"
+    )
+    console.print(
         f"steal {_known(report.steal, '.2%')} (at worst {_known(report.worst_steal, '.2%')}); "
         f"other processes used {_known(report.others_cpus, '.2f')} CPUs; {disturbed}"
     )
-    blind = report.blind()
-    if blind:
-        console.print(
-            f"too noisy: a change of {report.wanted:.0%} is not detectable within "
-            f"{report.budget_minutes:g} minutes for {len(blind)} of {len(report.points)} points "
-            "and metrics; reduce other load, raise --budget, or do not rely on these:",
-            soft_wrap=True,
-        )
-        for p in blind:
-            console.print(f"  {p.subject.name}, {p.metric}", markup=False)
-    else:
-        console.print(f"a change of {report.wanted:.0%} is detectable at every point")
+
+
+def _sentence(report: "NoiseReport") -> str:
+    """Whether a later comparison would see the wanted change, and what to do if not."""
+    blind, change = report.blind(), f"a change of {report.wanted:.0%}"
+    time = f"a comparison of {report.budget_minutes:g} minutes"
+    if not blind:
+        return f"{time} would detect {change} at every point"
+    worst = max(blind, key=lambda p: p.smallest_in_budget)
+    return (
+        f"too noisy: {time} would not detect {change} in {len(blind)} of "
+        f"{plural(len(report.points), 'test')}; the worst, {worst.metric} of "
+        f"{worst.subject.name}, sees {worst.smallest_in_budget:.0%}; reduce other load, raise "
+        "--budget, or do not rely on them"
+    )
+
+
+def _cells(point: "PointNoise") -> list[str]:
+    return [
+        point.subject.name,
+        point.metric,
+        f"{point.smallest_change:.1%}",
+        f"{point.smallest_in_budget:.1%}",
+        str(point.repetitions),
+        *(f"{x:.1%}" for x in (point.cv, point.robust_cv, point.aligned_cv)),
+        f"{point.drift:+.1%}",
+        f"{point.neighbour_correlation:+.2f}",
+        point.verdict,
+    ]
 
 
 def _known(value: float | None, form: str) -> str:

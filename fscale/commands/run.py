@@ -133,7 +133,7 @@ def _say_shortage(cells: Sequence[CellKey]) -> None:
 
 def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:
     cells = [cell for key in keys if (cell := store.load_cell(key))]
-    console = terminal(width=160, error=aside)
+    console = terminal(error=aside)
     if (table := summary(cells)).row_count:
         console.print(table)
     console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)

@@ -249,7 +249,7 @@ def _simulate(
         cells = campaign.run(prepared, jobs, engine)
         if what_if:
             cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs, engine)
-    console = terminal(width=160)
+    console = terminal()
     if (table := summary(cell for cell in cells if cell.key.side is None)).row_count:
         console.print(table)
     for answer in answers(cells):

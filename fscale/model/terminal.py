@@ -55,15 +55,13 @@ def only_ascii() -> bool:
     return "utf" not in (sys.stdout.encoding or "").lower()
 
 
-def terminal(*, error: bool = False, width: int | None = None, ascii_only: bool = False) -> Console:
+def terminal(*, error: bool = False, ascii_only: bool = False) -> Console:
     """Make a console that shows text as it is: no markup, highlighting or escape sequences.
 
-    `width` is the minimum width in columns if the output is not a terminal. `ascii_only` replaces
-    every other character.
+    It is as wide as COLUMNS says, or else the terminal, or 80 columns where there is none.
+    `ascii_only` replaces every other character.
     """
     console = Console(stderr=error, markup=False, emoji=False, highlight=False)
-    if width is not None and not console.is_terminal:
-        console.width = max(console.width, width)
     console.push_render_hook(_Hook(ascii_only))
     return console
 
