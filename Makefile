@@ -153,6 +153,7 @@ build:
 # Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.
 setup: packages
 	$(MAKE) $(VENV)/.installed & $(MAKE) build; built=$$?; wait $$! && exit $$built
+	$(if $(filter setup,$(MAKECMDGOALS)),@echo "fscale is set up. Type next: bin/fscale doctor; bin/fscale run quick --output results/first")
 
 setup-apps: setup
 	setup/install.sh setup/packages-apps.txt

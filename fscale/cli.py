@@ -14,7 +14,7 @@ import typer
 
 import fscale.commands
 from fscale import __version__
-from fscale.commands.options.helptext import group_options, laid_out
+from fscale.commands.options.helptext import Command, Group, group_options, laid_out
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import is_text
 from fscale.model.terminal import say
@@ -43,6 +43,7 @@ Example:
 
 app = typer.Typer(
     name="fscale",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -87,11 +88,13 @@ def _modules() -> list[str]:
 def _lay_out(of: typer.Typer) -> None:
     """Group the options of all commands, and make the texts wrap at the terminal's width."""
     for command in of.registered_commands:
+        command.cls = Command
         if command.callback:
             group_options(command.callback)
         command.help = laid_out(command.help or getattr(command.callback, "__doc__", None) or "")
         command.epilog = laid_out(command.epilog) if command.epilog else None
     for group in of.registered_groups:
+        group.cls = Group
         group.epilog = laid_out(group.epilog) if isinstance(group.epilog, str) else group.epilog
         if group.typer_instance:
             _lay_out(group.typer_instance)

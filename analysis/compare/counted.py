@@ -191,6 +191,8 @@ def _judge_rule(
             verdict = "newly shared"
         if verdict in ("more", "newly shared"):
             lines = _describe_growth(base, new, newly)
+        if verdict == "newly shared" and _gap(one, other) <= bound:
+            lines.insert(0, "as many lines in all as before, but these were not shared on BASE")
     return Judgement(
         subject=subject,
         metric=metric.name,

@@ -2,6 +2,7 @@
 """`fscale ab`: measures both sides in alternation until each point has a verdict."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -78,7 +79,7 @@ def _ab(
     context: typer.Context,
     base: BaseOption,
     new: NewOption,
-    output: ResultsOption,
+    output: ResultsOption = Path("results/DATE-ab"),
     *,
     filesystem: FilesystemOption = None,
     repetitions: Annotated[

@@ -26,7 +26,7 @@ def _doctor(
     if as_json:
         typer.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:
-        columns = (Column(""), Column(""), Column(""), Column("", 1, label="needs:"))
+        columns = (Column(""), Column(""), Column("", breaks=True), Column("", 1, label="needs:"))
         rows = []
         for finding in findings:
             hint = "" if finding.good or finding.help == finding.detail else finding.help or ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale gate`: compares instructions and shared cache lines per operation."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,7 +41,7 @@ KERNEL and PATH are as --kernel and --modules of `fscale vm run`; a side without
 def _gate(
     base: BaseOption,
     new: NewOption,
-    output: ResultsOption,
+    output: ResultsOption = Path("results/DATE-gate"),
     workload: Annotated[
         str,
         typer.Option(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale noise`: the smallest change that is detectable on this machine."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,7 +59,7 @@ def _noise(
             autocompletion=complete_filesystems,
         ),
     ],
-    output: ResultsOption,
+    output: ResultsOption = Path("results/DATE-noise"),
     *,
     repetitions: Annotated[
         int,
@@ -123,12 +124,13 @@ def _noise(
     if json_output:
         typer.echo(report.model_dump_json(by_alias=True, indent=1))
     else:
-        _show(report)
+        show(report)
     if report.blind():
         raise typer.Exit(Exit.FAILED)
 
 
-def _show(report: "NoiseReport") -> None:
+def show(report: "NoiseReport") -> None:
+    """Print the answer, then what each point would see."""
     console = terminal(ascii_only=only_ascii())
     budget = f"in {report.budget_minutes:g} min"
     columns = (

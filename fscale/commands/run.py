@@ -50,7 +50,7 @@ More examples:
 @bundle("asked", RunOptions)
 def _run(
     suite: SuiteArgument,
-    output: ResultsOption,
+    output: ResultsOption = Path("results/DATE-SUITE"),
     *,
     dry_run: Annotated[
         bool,

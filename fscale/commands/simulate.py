@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale simulate`: simulates scaling curves up to many cores."""
 
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -92,7 +93,7 @@ def _windows(precision: float | None, windows: int | None, ops: int) -> WindowPl
 
 @bundle("simulated", SimulationOptions)
 def _simulate(
-    output: ResultsOption,
+    output: ResultsOption = Path("results/DATE-simulate"),
     fs: Annotated[
         str,
         typer.Option(

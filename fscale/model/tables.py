@@ -14,14 +14,15 @@ from rich.text import Text
 
 _GAP = 2  # columns between columns
 _INDENT = 4
+_BROKEN = 16  # fewest columns of a broken word
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
-    The column with the largest `rank` is the first to move below the rows. Rank 0 stays: of these
-    columns, the widest wraps at blanks if it has to.
+    The column with the largest `rank` is the first to move below the rows. Rank 0 stays, and wraps
+    at blanks if it has to, the widest first; only where a word has no room the last one moves, too.
     """
 
     title: str
@@ -29,6 +30,8 @@ class Column:
     right: bool = False
     label: str | None = None
     """what precedes a value below the row; None: the title"""
+    breaks: bool = False
+    """whether a long word, such as a path, may be broken"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Table:
             if not self.columns[last].rank:
                 break
             del widths[last]
-        self._squeeze(console, widths, options.max_width)
+        while (least := self._squeezed(console, widths, options.max_width)) is None:
+            widths.popitem()
+        widths = least
         below = [n for n in used if n not in widths]
         if self.header:
             titles = [Text(self.columns[n].title) for n in widths]
@@ -74,18 +79,26 @@ class Table:
         titles = [self.columns[number].title] if self.header else []
         return max(map(cell_len, [*titles, *(row.cells[number] for row in self.rows)]))
 
-    def _squeeze(self, console: Console, widths: dict[int, int], most: int) -> None:
-        """Narrow the widest column as far as its longest word; then the next one."""
+    def _squeezed(
+        self, console: Console, widths: dict[int, int], most: int
+    ) -> dict[int, int] | None:
+        """Narrow the widest column as far as its longest word, then the next; None: no room."""
+        narrow = dict(widths)
         for number in sorted(widths, key=lambda n: -widths[n]):
-            if (excess := _total(widths) - most) <= 0:
-                return
-            texts = [self.columns[number].title, *(row.cells[number] for row in self.rows)]
+            if (excess := _total(narrow) - most) <= 0:
+                break
+            column = self.columns[number]
+            texts = [column.title, *(row.cells[number] for row in self.rows)]
             longest = max(Measurement.get(console, console.options, Text(t)).minimum for t in texts)
-            widths[number] = max(longest, widths[number] - excess)
+            least = _BROKEN if column.breaks or len(widths) == 1 else longest
+            narrow[number] = max(min(least, longest), narrow[number] - excess)
+        return narrow if _total(narrow) <= most or len(narrow) == 1 else None
 
     def _line(self, cells: Sequence[Text], widths: dict[int, int], style: str) -> Grid:
         places = [
-            Place(width=width, justify="right" if self.columns[n].right else "left")
+            Place(
+                width=width, justify="right" if self.columns[n].right else "left", overflow="fold"
+            )
             for n, width in widths.items()
         ]
         grid = Grid.grid(*places, padding=(0, _GAP, 0, 0), pad_edge=False)

@@ -5,12 +5,18 @@ Options that nearly every command line needs have no heading; `--help` shows the
 """
 
 import inspect
+import io
+import sys
 import textwrap
 from collections.abc import Callable
 from copy import copy
 from typing import Annotated, Any, get_args
 
+from typer import Context
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
+
+from fscale.model.terminal import only_ascii
 
 MEASURED = "What is measured"
 TESTED = "What is tested"
@@ -24,6 +30,27 @@ _ORDER = (MEASURED, TESTED, PLACE, REPEATED, SIMULATION, GUESTS, JUDGING, OUTPUT
 MAX_UNGROUPED = 12
 """up to this many options need no headings"""
 INDENT = " " * 4
+
+
+class _Help:
+    """Shows flags without a value, and panels that a terminal without UTF-8 can draw."""
+
+    def format_help(self, ctx: Context, formatter: Any) -> None:
+        """Print the help; rich draws in ASCII where the stream says that it has nothing else."""
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        if only_ascii() and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="ascii", errors="replace")
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class Command(_Help, TyperCommand):  # type: ignore[misc]  # typer hides its Context
+    """A command."""
+
+
+class Group(_Help, TyperGroup):  # type: ignore[misc]
+    """A command with subcommands."""
 
 
 def group_options(command: Callable[..., Any]) -> None:

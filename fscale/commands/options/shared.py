@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.helptext import JUDGING, OUTPUT, PLACE, REPEATED
-from fscale.commands.options.kinds import number, output_directory
+from fscale.commands.options.kinds import number
+from fscale.commands.options.writable import results_directory
 from fscale.model.limits import MOST_MINUTES, MOST_SECONDS, MOST_SEED
 
 WHOLE_MINUTES = MOST_MINUTES // 1
 """the upper bound of minutes, without decimals in the help"""
 ResultsOption = Annotated[
     Path,
-    output_directory("Results directory, created if missing. An interrupted run in it is resumed."),
+    typer.Option(
+        callback=results_directory,
+        metavar="DIR",
+        help="Results directory, created if missing. An interrupted run in it is resumed.",
+    ),
 ]
 RunSeedOption = Annotated[
     int | None,

@@ -7,12 +7,15 @@ certainly cannot be written.
 
 import os
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 
+from fscale.commands.options.given import is_given
 from fscale.model.errors import FscaleError
+from fscale.model.terminal import say
 
 TERMINAL = Path("-")
 
@@ -28,6 +31,17 @@ def directory_to_write(param: typer.CallbackParam, path: Path | None) -> Path | 
     """Check the output directory of an option; it and its parents need not exist yet."""
     if path is not None and (reason := _unwritable(path, file=False)):
         raise FscaleError(f"{param.opts[0]} {path}: {reason}; give another directory")
+    return path
+
+
+def results_directory(context: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
+    """Check the results directory; fill in the date and the suite of the default, and say so."""
+    if not is_given(context, str(param.name)) and not context.resilient_parsing:
+        suite = Path(str(context.params.get("suite"))).stem
+        name = path.name.replace("DATE", time.strftime("%Y%m%d-%H%M%S")).replace("SUITE", suite)
+        path = path.with_name(name)
+        say(f"--output is {path}; give that to resume this run", error=True)
+    directory_to_write(param, path)
     return path
 
 
