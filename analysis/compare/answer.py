@@ -80,7 +80,7 @@ def _undecided(judgements: Sequence[Judgement], of: int) -> str:
     reason, count = reasons.most_common(1)[0]
     text = f"{len(judgements)} of {plural(of, 'test')} undecided"
     if reason:
-        text += f", {'most' if count < len(judgements) else ''} {reason}".replace("  ", " ")
+        text += f", {reason}" if count == len(judgements) else f", most {reason}"
     needed = [(j.more_repetitions, bool(j.pairs)) for j in judgements if j.more_repetitions]
     if not needed:
         return text

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,9 @@ RESTORED = "the machine's state is restored and "
 
 BUILD, BUILD_ID = "kernel build", "kernel build id"
 """keys among the versions of a comparison whose side B has another kernel"""
+
+MOST_SHOWN = 3  # changes in the refusal to resume
+MOST_COLUMNS = 160  # of one of them
 
 
 def now() -> str:
@@ -85,7 +89,7 @@ def resume(old: Run, run: Run, output: Path) -> None:
     """
     if changed := list_changes(old, run):
         raise FscaleError(
-            f"{output} contains a run that cannot be resumed: {'; '.join(changed)}. Use "
+            f"{output} contains a run that cannot be resumed: {_first(changed)}. Use "
             "another --output, or repeat the command that began it, with the same kernel, tools "
             "and revision of fscale"
         )
@@ -94,6 +98,16 @@ def resume(old: Run, run: Run, output: Path) -> None:
     run.machine.boots = all_boots([old.machine, run.machine])
     kept = [warning for warning in old.warnings if SKIPPED not in warning]
     run.warnings = list(dict.fromkeys(kept + run.warnings))
+
+
+def _first(changed: Sequence[str]) -> str:
+    """A few changes, those of what a user typed first; another suite would fill a screen."""
+    typed = sorted(changed, key=lambda text: not text.startswith("suite."))
+    shown = [
+        textwrap.shorten(text, MOST_COLUMNS, placeholder=" ...") for text in typed[:MOST_SHOWN]
+    ]
+    left = len(changed) - len(shown)
+    return "; ".join([*shown, *([f"and {left} more"] if left else [])])
 
 
 @contextlib.contextmanager

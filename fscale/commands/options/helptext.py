@@ -13,6 +13,7 @@ from copy import copy
 from typing import Annotated, Any, get_args
 
 from typer import Context
+from typer._click.exceptions import UsageError
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
@@ -32,6 +33,16 @@ MAX_UNGROUPED = 12
 INDENT = " " * 4
 
 
+_MISTAKES = {
+    "Input should be a valid number, unable to parse string as a number": "give a number, without "
+    "a unit",
+    "Input should be a valid integer, unable to parse string as an integer": "give a whole number, "
+    "without a unit",
+    "Got unexpected extra argument": "separate several values of an option by commas; unexpected "
+    "argument",
+}
+
+
 class _Help:
     """Shows flags without a value, and panels that a terminal without UTF-8 can draw."""
 
@@ -43,6 +54,15 @@ class _Help:
         if only_ascii() and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="ascii", errors="replace")
         super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse a command line; mistakes are told in the words of this command line."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
+        except UsageError as error:
+            for theirs, ours in _MISTAKES.items():
+                error.message = error.message.replace(theirs, ours)
+            raise
 
 
 class Command(_Help, TyperCommand):  # type: ignore[misc]  # typer hides its Context

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO, Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fscale.model.errors import FscaleError
+from fscale.model.files import printable
 from fscale.model.terminal import say
 from fscale.runner.machine.affinity import Affinity
 from fscale.runner.machine.changes import (
@@ -52,6 +54,8 @@ AnyChange = Annotated[
 _CHANGES: TypeAdapter[AnyChange] = TypeAdapter(AnyChange)
 _MOST = 300  # characters in which a change is told by its fields
 
+_COMMAND = 120  # characters of the command line that holds the machine
+
 
 def _nothing() -> contextlib.AbstractContextManager[object]:
     return contextlib.nullcontext()
@@ -70,18 +74,33 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
     state.chmod(0o755)
     with _appended(state / "lock") as file:
         deadline = time.monotonic() + wait
-        while not _locked(file):
+        free = _locked(file)
+        if not free and wait:
+            say(f"waiting up to {wait:g} s for {_holder(file)}", error=True)
+        while not free:
             if time.monotonic() >= deadline:
-                file.seek(0)
                 raise FscaleError(
-                    f"another fscale (pid {file.read().strip() or 'unknown'}) is running on this "
-                    f"machine; wait for it (--wait SECONDS), or stop it with Ctrl-C or SIGTERM"
+                    f"{_holder(file)} is running on this machine; wait for it (--wait SECONDS), or "
+                    "stop it with Ctrl-C or SIGTERM"
                 )
             time.sleep(0.1)
+            free = _locked(file)
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
+
+
+def _holder(file: IO[str]) -> str:
+    """Name the process that holds the lock, with its command line."""
+    file.seek(0)
+    pid = file.read().strip() or "unknown"
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return f"another fscale (pid {pid})"
+    command = " ".join(printable(word.decode(errors="replace")) for word in words[1:] if word)
+    return f"another fscale (pid {pid}: {textwrap.shorten(command, _COMMAND)})"
 
 
 def _appended(path: Path) -> IO[str]:

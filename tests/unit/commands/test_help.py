@@ -3,13 +3,16 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.commands.options.helptext import laid_out
+from fscale.model.errors import Exit
 from tests.support.command_lines import SUBSTITUTED, refusal, words_of
 
 ROOT = typer.main.get_command(app)
@@ -100,3 +103,40 @@ def test_each_option_says_what_it_is(name: str) -> None:
     parameters = [p for p in COMMANDS[name].params if not getattr(p, "hidden", False)]
     unsaid = [p.name for p in parameters if not getattr(p, "help", None)]
     assert unsaid in ([], ["help"])
+
+
+@pytest.mark.parametrize(("locale", "ascii_only"), [("C", True), ("C.UTF-8", False)])
+def test_help_suits_the_locale_and_flags_have_no_value(locale: str, ascii_only: bool) -> None:
+    env = {"LC_ALL": locale, "TERM": "xterm", "COLUMNS": "80"}
+    for words in (["--help"], ["show", "--help"], ["history", "--help"]):
+        text = CliRunner(env=env).invoke(app, words).output
+        assert text.isascii() is ascii_only
+        assert "--help" in text
+        assert "<bool>" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run smoke --duration 10s", "give a number, without a unit"),
+        ("run smoke --repetitions 1.5x", "give a whole number, without a unit"),
+        ("run smoke --workload DRBL DWAL", "several values of an option by commas"),
+    ],
+)
+def test_mistakes_are_told_in_words(words: str, said: str) -> None:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, words.split())
+    assert done.exit_code == Exit.USAGE
+    assert said in done.output
+    assert "Input should be" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [("run quick", "quick"), ("ab --base ext4 --new xfs", "ab")]
+)
+def test_results_have_a_default_place_by_date(
+    words: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*words.split(), "--cores", "nonsense"])
+    assert re.search(rf"--output is results/\d{{8}}-\d{{6}}-{named}; ", done.output)
+    assert not list(tmp_path.iterdir())

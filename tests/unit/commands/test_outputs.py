@@ -17,7 +17,7 @@ import typer.main
 
 from fscale import cli
 from fscale.analysis.report import interactive  # noqa: F401 - imported before the fork
-from fscale.commands.options.writable import directory_to_write, file_to_write
+from fscale.commands.options.writable import directory_to_write, file_to_write, results_directory
 from fscale.model import paths
 from tests.support.hostile import Done, good, run
 from tests.support.synthetic import grid, write_run
@@ -305,7 +305,7 @@ def test_no_device_is_replaced_by_an_index(results: Path, tmp_path: Path) -> Non
 
 
 LOOKED_AT = {
-    "--output": (directory_to_write, file_to_write),
+    "--output": (directory_to_write, file_to_write, results_directory),
     "--flames": (directory_to_write,),
     **dict.fromkeys(["--junit", "--ktap", "--html", "--markdown", "--mail"], (file_to_write,)),
 }

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer of a comparison in a sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from fscale.analysis.compare.answer import sentence
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from tests.unit.analysis.compare.test_kept import unpacked
+
+
+def judged(name: str, directory: Path) -> Comparison:
+    return compare(open_sides(unpacked(name, directory), None), Settings())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ab-slices", "DWAL on ext4 is 61% slower with 1 core"),
+        ("gate", "DWAL on ext4 with 4 cores newly shares cache lines"),
+        (
+            "ab-slices-same",
+            "could not judge: 3 of 3 tests undecided, most too noisy; about 145 more pairs would "
+            "decide them",
+        ),
+    ],
+)
+def test_kept_comparisons_are_answered(name: str, said: str, tmp_path: Path) -> None:
+    assert sentence(judged(name, tmp_path)) == said
+
+
+def test_few_undecided_come_last_and_are_no_absence_of_regressions(tmp_path: Path) -> None:
+    found = judged("ab-slices-same", tmp_path)
+    for one in found.judgements[1:]:
+        one.verdict = "same"
+    assert sentence(found) == (
+        "no regression: 2 tests are the same; 1 of 3 tests undecided, because rare pauses are not "
+        "excluded; about 71 more pairs would decide them"
+    )
+    found.judgements[1].verdict = "faster"
+    assert "is faster by settled (+0.0%)" in sentence(found)
+
+
+def test_all_the_same_is_no_regression(tmp_path: Path) -> None:
+    found = judged("ab-slices-same", tmp_path)
+    for one in found.judgements:
+        one.verdict = "same"
+    assert sentence(found) == "no regression: 3 tests are the same"
+
+
+def test_other_points_are_counted_and_the_largest_change_is_named(tmp_path: Path) -> None:
+    found = judged("ab-slices", tmp_path)
+    (first,) = (one for one in found.judgements if one.metric == "throughput")
+    more = first.model_copy(
+        update={"subject": first.subject.model_copy(update={"workload": "MWCM"}), "ratio": 0.2}
+    )
+    found.judgements.append(more)
+    assert sentence(found) == "MWCM on ext4 is 80% slower with 1 core (1 more point also worse)"
