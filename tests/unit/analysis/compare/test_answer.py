@@ -20,7 +20,7 @@ def judged(name: str, directory: Path) -> Comparison:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("ab-slices", "DWAL on ext4 is 61% slower with 1 core"),
+        ("ab-slices", "DWAL on ext4 is 62% slower with 1 core"),
         ("gate", "DWAL on ext4 with 4 cores newly shares cache lines"),
         (
             "ab-slices-same",
