@@ -192,7 +192,7 @@ def _judge_rule(
         if verdict in ("more", "newly shared"):
             lines = _describe_growth(base, new, newly)
         if verdict == "newly shared" and _gap(one, other) <= bound:
-            lines.insert(0, "as many lines in all as before, but these were not shared on BASE")
+            lines.append("in all about as many lines move as on BASE, but these did not")
     return Judgement(
         subject=subject,
         metric=metric.name,
