@@ -134,8 +134,8 @@ def show(report: "NoiseReport") -> None:
     console = terminal(ascii_only=only_ascii())
     budget = f"in {report.budget_minutes:g} min"
     columns = (
-        *(Column("point"), Column("metric"), Column("sees, n=10", 1, True)),
-        *(Column(f"sees {budget}", 0, True), Column("n", 6, True), Column("CV", 3, True)),
+        *(Column("point"), Column("metric"), Column("n=10", 1, True)),
+        *(Column(budget, 0, True), Column("n", 6, True), Column("CV", 3, True)),
         *(Column("robust", 4, True), Column("aligned", 4, True), Column("drift", 2, True)),
         *(Column("correlation", 5, True), Column("A/A", 1)),
     )
@@ -147,7 +147,7 @@ def show(report: "NoiseReport") -> None:
     if any(p.between_pairs is not None for p in report.points):
         disturbed += " (in slices both sides alike)"
     console.print(
-        f"sees: the smallest change that 10 repetitions per side, or as many as fit "
+        f"n=10, {budget}: the smallest change that 10 repetitions per side, or as many as fit "
         f"{report.budget_minutes:g} minutes, would detect"
     )
     console.print(

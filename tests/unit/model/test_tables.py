@@ -32,7 +32,7 @@ MEANT = {
     "ab": ["slower", "DWAL, ext4, 1 core", "throughput", "per-cpu-second", "62% slower"],
     "gate": ["newly shared", "DWAL, ext4, 4 cores", "shared-lines", "instructions"],
     "undecided": ["undecided", "DWSL, ext4, 1 core", "throughput", "could not judge"],
-    "noise": ["DWSL ext4 ram buffered 1c 0.5s", "throughput", "sees in 30 min"],
+    "noise": ["DWSL ext4 ram buffered 1c 0.5s", "throughput", "in 30 min"],
     "locks": [DIRECTORY, "tree locks (extent_buffer->lock)", "delayed_node->mutex"],
     "show": ["MWCL", "private", "MWCM", "shared"],
     "list": ["DWSL", "DRBM_bg", "fsync=off|each"],
