@@ -177,15 +177,25 @@ def test_idle_daemons_are_not_blocked(place: Path, cgroup: Path, tmp_path: Path)
     assert found.idle_ns > 0
 
 
-def test_the_driver_comes_before_its_load() -> None:
-    policy = "import os; print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)"
-    code = f"import fscale.apps.__main__ as m, subprocess, sys; m.raise_priority(); {policy};"
-    code += "sys.stdout.flush();"
-    code += f"subprocess.run([sys.executable, '-c', {policy!r}], check=True)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [str(os.SCHED_RR), str(os.SCHED_OTHER)]
+def test_the_driver_comes_before_its_load(tmp_path: Path) -> None:
+    seen = "import os; print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, "
+    seen += "open('/proc/self/timerslack_ns').read().strip(), flush=True)"
+    code = f"""
+import sys
+from pathlib import Path
+import fscale.apps.__main__ as main
+from fscale.apps.base import Site
+from fscale.apps.process import Processes
+main.raise_priority()
+{seen}
+directory = Path(sys.argv[1])
+with Processes(Site([directory], [0], directory, 1, 1, 1)) as processes:
+    processes.start([sys.executable, "-c", {seen!r}], output=1).wait()
+"""
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    driver, load = (line.split() for line in done.stdout.splitlines())
+    assert (driver[0], load) == (str(os.SCHED_RR), [str(os.SCHED_OTHER), "50000"])
 
 
 def test_counts_are_per_unit_of_the_application(place: Path, cgroup: Path, tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_nothing_done_is_no_result(
     measured = AppResult(amount, "ops", seconds, between(edge, edge), [])
     monkeypatch.setattr(app, "run", lambda *_: measured)
     monkeypatch.setattr("os.sched_setaffinity", lambda *_: None)
+    monkeypatch.setattr(command, "raise_priority", lambda: None)
     argv = ["x", "--workload", "catd", "--dir", str(tmp_path), "--cpus", str(CPU)]
     monkeypatch.setattr("sys.argv", argv)
     with pytest.raises(AppError, match="catd did nothing"):
