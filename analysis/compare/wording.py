@@ -59,8 +59,8 @@ def conclusion(comparison: Comparison) -> str:
     if not undecided:
         return "found no regression"
     if undecided == judged:
-        return "could not decide whether there is a regression"
-    return f"could not decide {undecided} of {judged} tests, and found no regression in the others"
+        return "could not judge whether there is a regression"
+    return f"could not judge {undecided} of {judged} tests, and found no regression in the others"
 
 
 def headline(comparison: Comparison) -> str:

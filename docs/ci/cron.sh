@@ -35,7 +35,7 @@ for tag in baseline last-good; do
 	1)
 		slower=1
 		found="slower than"
-		! grep -q "^fscale could not decide" "$run/$tag.txt" || found="undecided against"
+		! grep -q "^fscale could not judge" "$run/$tag.txt" || found="undecided against"
 		mail -s "fscale: $found $tag: $(hostname), $(uname -r)" "$to" <"$run/$tag.txt"
 		;;
 	*) exit "$status" ;;

@@ -95,12 +95,12 @@ def _holder(file: IO[str]) -> str:
     """Name the process that holds the lock, with its command line."""
     file.seek(0)
     pid = file.read().strip() or "unknown"
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return f"another fscale (pid {pid})"
-    command = " ".join(printable(word.decode(errors="replace")) for word in words[1:] if word)
-    return f"another fscale (pid {pid}: {textwrap.shorten(command, _COMMAND)})"
+    words: list[bytes] = []
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:]
+    command = " ".join(printable(word.decode(errors="replace")) for word in words if word)
+    named = f": {textwrap.shorten(command, _COMMAND)}" if command else ""
+    return f"another fscale (pid {pid}{named})"
 
 
 def _appended(path: Path) -> IO[str]:

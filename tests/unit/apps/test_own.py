@@ -263,7 +263,7 @@ def test_the_list_of_workloads_shows_each_option_once() -> None:
     done = CliRunner().invoke(cli, ["list", "workloads"])
     listed = json.loads(CliRunner().invoke(cli, ["list", "workloads", "--json"]).stdout)
     _, _, shown = done.stdout.partition("--option NAME=VALUE")
-    lines = {line.split()[0]: line for line in shown.splitlines() if "=" in line}
+    lines = {entry.split()[0]: entry for entry in re.split(r"\n(?=\S+=)", shown)[1:]}
     with_block = [w["id"] for w in listed if "block" in {o["name"] for o in w["options"]}]
     assert f"{len(with_block)} workloads" in lines["block=4096"]
     assert "MRPL" in lines["access=open|stat"]

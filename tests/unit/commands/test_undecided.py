@@ -32,5 +32,5 @@ def test_of_ab(
     monkeypatch.setattr(run, "execute", measured)
     words = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--output", str(output)]
     done = CliRunner().invoke(app, [*words, *options])
-    assert "could not decide" in done.output
+    assert "could not judge" in done.output
     assert done.exit_code == code

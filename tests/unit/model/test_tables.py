@@ -14,9 +14,11 @@ from fscale.analysis.compare.noise import measure_noise
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.history import index
+from fscale.apps.adapter import loads
 from fscale.cli import app
-from fscale.commands import noise
+from fscale.commands import doctor, noise
 from fscale.model.tables import Column, Row, Table
+from fscale.runner.doctor import Finding, examine
 from tests.support.synthetic import grid, write_run
 from tests.unit.analysis.compare.test_kept import unpacked
 from tests.unit.commands.test_locks import DIRECTORY, written
@@ -65,6 +67,11 @@ def command_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[st
     return made
 
 
+@pytest.fixture(scope="module")
+def findings() -> list[Finding]:
+    return examine(loads())
+
+
 def printed(arguments: list[str], width: int, locale: str, colour: bool) -> str:
     given = {"COLUMNS": str(width), "LC_ALL": locale, "TERM": "xterm-256color"}
     given |= {"FORCE_COLOR": "1"} if colour else {"NO_COLOR": "1"}
@@ -81,7 +88,14 @@ def check(text: str, meant: list[str], width: int, locale: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", [name for name in MEANT if name != "noise"])
-def test_what_is_meant_is_whole(name: str, width: int, command_lines: dict[str, list[str]]) -> None:
+def test_what_is_meant_is_whole(
+    name: str,
+    width: int,
+    command_lines: dict[str, list[str]],
+    findings: list[Finding],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda _: findings)
     for locale in LOCALES:
         for colour in (False, True):
             text = printed(command_lines[name], width, locale, colour)

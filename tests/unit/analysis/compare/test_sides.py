@@ -344,7 +344,7 @@ def test_what_could_not_be_decided_is_not_an_absence_of_regressions(tmp_path: Pa
     ]
     comparison = judged(base, written(tmp_path / "new", slow), metrics=("throughput",))
     assert not comparison.regressed
-    said = "could not decide whether there is a regression"
+    said = "could not judge whether there is a regression"
     shown = Console(file=io.StringIO(), width=200)
     shown.print(console.render(comparison))
     text = shown.file.getvalue()  # type: ignore[attr-defined]
