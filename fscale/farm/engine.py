@@ -47,6 +47,10 @@ class Engine(Protocol):
 class NodeEngine(Engine, Protocol):
     """An engine that gives each task a machine for itself."""
 
+    @property
+    def shares_files(self) -> bool:
+        """Whether its machines have the files of this one in the same places."""
+
     def cancel(self) -> list[Answer]:
         """Cancel the tasks that have not been answered, and wait until their machines are restored.
 
@@ -59,9 +63,10 @@ class NodeEngine(Engine, Protocol):
 ENGINES = {
     "dask": "fscale.farm.dask",
     "slurm": "fscale.farm.slurm",
+    "ssh": "fscale.farm.ssh",
     "tls": "fscale.farm.dask",
 }
-WHOLE_NODES = ("slurm",)
+WHOLE_NODES = ("slurm", "ssh")
 """engines that give a task a machine for itself"""
 
 

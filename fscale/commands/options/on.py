@@ -21,8 +21,8 @@ def check_workers(on: str | None) -> str | None:
     """
     if on is not None and name_of(on) in WHOLE_NODES:
         raise FscaleError(
-            f"--on {on}: nodes of Slurm are for cells that are measured; what is counted disturbs "
-            "nobody, so give --on dask://HOST:PORT"
+            f"--on {on}: a machine for itself is for cells that are measured; what is counted "
+            "disturbs nobody, so give --on dask://HOST:PORT"
         )
     return on
 
@@ -35,8 +35,20 @@ def check_nodes(on: str | None) -> str | None:
     """
     if on is not None and name_of(on) not in WHOLE_NODES:
         raise FscaleError(
-            f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
+            f"--on {on}: what is measured needs a machine for itself; give --on ssh:HOST or --on "
+            "slurm[:PARTITION]"
         )
+    return on
+
+
+def check_machine(on: str | None) -> str | None:
+    """Check an engine that is to be one machine.
+
+    Raises:
+        FscaleError: there is no such engine, or it has several.
+    """
+    if on is not None and name_of(on) != "ssh":
+        raise FscaleError(f"--on {on}: not the name of one machine; give --on ssh:HOST")
     return on
 
 
@@ -67,8 +79,18 @@ NodesOption = Annotated[
         "--on",
         callback=check_nodes,
         metavar="ENGINE",
-        help="Measure on nodes of a cluster, each of which it has for itself: slurm or "
-        "slurm:PARTITION. Default: here.",
+        help="Measure on another machine, which it has for itself: ssh:HOST, with HOST as in `ssh "
+        "HOST`; slurm or slurm:PARTITION, nodes of a cluster. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        callback=check_machine,
+        metavar="ssh:HOST",
+        help="The machine, with HOST as in `ssh HOST`. Default: this one.",
         rich_help_panel=PLACE,
     ),
 ]
