@@ -6,15 +6,16 @@ import re
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fscale.farm.answer import MOST_TEXT, MOST_WHOLE, Answer, Header, Refused, check, unpack
-from fscale.farm.connection import ENDED, Lost
+from fscale.farm.bootable import Bootable
+from fscale.farm.connection import ENDED, Lost, connected
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
 from fscale.farm.pipes import Head, Tail
 from fscale.farm.task import Task
-from fscale.farm.visit import Visit, visiting
+from fscale.farm.visit import Visit, ask, visiting
 from fscale.model.errors import Exit, FscaleError
 from fscale.system.executor import summarise_failure
 
@@ -22,7 +23,15 @@ ATTEMPTS = 2
 PATIENCE_SECONDS = 120.0
 """how long a machine may be unreachable whose connection broke"""
 RETRY_SECONDS = 5.0
+BOOT_SECONDS = 600.0
+"""how long a boot may take, and how long the machine stays held for it"""
 _ON = re.compile(r"ssh:(?P<host>[A-Za-z0-9_][\w.@:%+-]{0,250})")
+
+
+class NotBack(FscaleError):  # noqa: N818 - it says what happened
+    """The machine was lost, or does not come back after a boot."""
+
+    code = Exit.FAILED
 
 
 @contextlib.contextmanager
@@ -53,6 +62,10 @@ class Ssh:
         self._stack = contextlib.ExitStack()
         self._visit: Visit | None = None
         self._running: _Errand | None = None
+        self._left: str | None = None
+        """the directory there, once another kernel was booted"""
+        self._home = ""
+        """what the machine ran before, as in `About.running`"""
 
     def __enter__(self) -> "Ssh":
         self._visit = self._stack.enter_context(visiting(self._host, self._say))
@@ -61,6 +74,74 @@ class Ssh:
     def __exit__(self, *exc: object) -> None:
         self.cancel()
         self._stack.close()
+        if self._left:
+            self._say(f"waiting until {self._host} runs its own kernel again")
+            self._await(self._return_home)
+
+    def boot(self, kernel: Bootable) -> None:
+        """Boot a kernel, and wait until the machine is back.
+
+        Raises:
+            NotBack: it does not come back in time.
+            FscaleError: it cannot boot that kernel.
+        """
+        assert self._visit
+        visit, files = self._visit, []
+        if kernel.image and kernel.modules:
+            objects = Objects()
+            files = [objects.add(kernel.image), objects.add(kernel.modules)]
+            visit.store(objects, files)
+        visit.kexec("load", kernel.release, *files)
+        if not self._left:
+            self._left, self._home = visit.directory, visit.running
+        visit.let_go(BOOT_SECONDS)
+        with contextlib.suppress(Lost):
+            visit.kexec("go")
+        self._visit = None
+        self._stack.close()
+        self._await(lambda: self._return(visit.boot_id))
+
+    def _return(self, booted_before: str) -> None:
+        """Visit the machine again after a boot."""
+        stack = contextlib.ExitStack()
+        with stack:
+            visit = stack.enter_context(visiting(self._host, self._say, self._left))
+            if visit.boot_id != booted_before:
+                self._visit, self._stack = visit, stack.pop_all()
+                return
+            visit.let_go(BOOT_SECONDS)
+        raise FscaleError(f"{self._host} has not begun to boot")
+
+    def _return_home(self) -> None:
+        """Check that the visit has been ended there."""
+        with connected(self._host) as connection:
+            running = ask(connection, self._say).running
+            if connection.run(["sh", "-c", 'test ! -d "$1" || echo left', "sh", self._left or ""]):
+                with visiting(self._host, self._say, self._left):
+                    pass
+            elif running == self._home:
+                self._left = None
+                self._say(f"{self._host} runs its own kernel again: {running.splitlines()[0]}")
+                return
+        raise FscaleError(f"{self._host} still runs another kernel")
+
+    def _await(self, attempt: Callable[[], None]) -> None:
+        """Try until a machine that boots can be visited.
+
+        Raises:
+            NotBack: it could not be in BOOT_SECONDS.
+        """
+        end = time.monotonic() + BOOT_SECONDS
+        while True:
+            try:
+                return attempt()
+            except FscaleError as error:
+                if time.monotonic() > end:
+                    raise NotBack(
+                        f"{self._host} did not come back within {BOOT_SECONDS:.0f} s of a boot "
+                        f"({error}); reset it: a reset boots its own kernel"
+                    ) from None
+            time.sleep(RETRY_SECONDS)
 
     def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
         """See Engine."""
@@ -92,6 +173,10 @@ class Ssh:
                 self._start(task)
                 return self._finish()
             except Lost as error:
+                if self._left:
+                    raise NotBack(
+                        f"{error}; a kernel under test may have panicked or hung"
+                    ) from None
                 self._say(f"warning: {error}")
                 reasons.append(str(error))
                 self._reconnect()
