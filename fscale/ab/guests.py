@@ -154,8 +154,9 @@ def merge_boots(
         whole.warnings.append(f"the boots ran several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
         whole.warnings.append(f"{stood_still} boots stalled and were repeated")
-    guest = {**(whole.machine.guest or {}), "B": first["B"].machine.guest}
-    whole.machine.guest = {**guest, "stood_still": stood_still}
+    if whole.machine.guest:
+        both = {**whole.machine.guest, "B": first["B"].machine.guest}
+        whole.machine.guest = {**both, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)
     return whole
 

@@ -37,6 +37,11 @@ class Bootable:
                 f"{machine.hostname} should have booted {self.release}, but runs {machine.kernel}; "
                 "the kernel may have panicked while it booted"
             )
+        if "oops=panic" not in machine.kernel_cmdline.split():
+            raise OtherKernel(
+                f"{machine.hostname} runs {self.release} as it boots by itself; the kernel may "
+                "have panicked while it booted"
+            )
         build = machine.build.id if machine.build else None
         if self.build_id and build and build != self.build_id:
             raise OtherKernel(

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from fscale.farm.answer import Answer
+from fscale.farm.bootable import Bootable
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model.errors import FscaleError
@@ -58,6 +59,17 @@ class NodeEngine(Engine, Protocol):
         """
 
 
+class BootingEngine(NodeEngine, Protocol):
+    """An engine of one machine, which boots the kernels that it is given."""
+
+    def boot(self, kernel: Bootable) -> None:
+        """Boot a kernel, and wait until the machine is back. At the end it boots its own kernel.
+
+        Raises:
+            FscaleError: the machine cannot boot it, or does not come back.
+        """
+
+
 # By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported
 # when it is needed, because its libraries are optional.
 ENGINES = {
@@ -66,7 +78,9 @@ ENGINES = {
     "ssh": "fscale.farm.ssh",
     "tls": "fscale.farm.dask",
 }
-WHOLE_NODES = ("slurm", "ssh")
+BOOTING = ("ssh",)
+"""engines of one machine, which boots kernels"""
+WHOLE_NODES = ("slurm", *BOOTING)
 """engines that give a task a machine for itself"""
 
 

@@ -14,6 +14,54 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
+_OF_PROC = """
+for word; do
+    case $word in
+    /proc/cmdline) set -- "$@" "$SSH_STUB/boot/cmdline" ;;
+    /proc/sys/kernel/random/boot_id) set -- "$@" "$SSH_STUB/boot/id" ;;
+    *) set -- "$@" "$word" ;;
+    esac
+    shift
+done
+exec PROGRAM "$@"
+"""
+_BOOT = """
+echo $(($(cat $SSH_STUB/boot/id) + 1)) >$SSH_STUB/boot/id
+touch $SSH_STUB/cut
+(sleep 1; rm $SSH_STUB/cut) >/dev/null 2>&1 </dev/null &
+"""
+# What is loaded is told by the initramfs, whose content is the release.
+_KEXEC = (
+    """
+if [ "$1" = -l ]; then
+    cat "${3#--initrd=}" >$SSH_STUB/boot/next
+    echo "${4#--command-line=}" >$SSH_STUB/boot/next-cmdline
+    echo "$2 $4" >>$SSH_STUB/loaded
+else
+    if [ -e $SSH_STUB/panics ]; then
+        echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
+        echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
+    else
+        echo "$(cat $SSH_STUB/boot/next) #2 mine" >$SSH_STUB/boot/kernel
+        cp $SSH_STUB/boot/next-cmdline $SSH_STUB/boot/cmdline
+    fi
+    """
+    + _BOOT
+    + """
+fi
+"""
+)
+_SYSTEMCTL = (
+    """
+[ "$1" = kexec ] && exec kexec -e
+echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
+echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
+echo rebooted >>$SSH_STUB/rebooted
+"""
+    + _BOOT
+)
+
+
 class Machine:
     """The programs and the files of the machine."""
 
@@ -40,13 +88,30 @@ class Machine:
     def tell(self, name: str, content: bytes | str = b"") -> Path:
         """Write one of the files that say what happens."""
         path = self.place / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
+
+    def boots(self) -> None:
+        """Let the machine boot: `boot/kernel`, `boot/cmdline` and `boot/id` say what runs."""
+        self.tell("boot/kernel", "6.1.0-own #1 Debian\n")
+        self.tell("boot/cmdline", "root=/dev/sda1 quiet\n")
+        self.tell("boot/id", "1\n")
+        self.program(
+            "uname", '[ "$1" = -rv ] && exec cat "$SSH_STUB/boot/kernel"; exec /bin/uname "$@"'
+        )
+        for name in ("cat", "sed"):
+            real = shutil.which(name)
+            self.program(name, _OF_PROC.replace("PROGRAM", str(real)))
+        self.program("mkinitramfs", 'echo "$3" >"$2"; echo "$3" >>"$SSH_STUB/initramfs"')
+        self.program("kexec", _KEXEC)
+        self.program("systemctl", _SYSTEMCTL)
 
     @property
     def directories(self) -> list[Path]:
         """The directories that were made there and are left."""
-        made = (self.place / "made").read_text().splitlines()
+        path = self.place / "made"
+        made = path.read_text().splitlines() if path.exists() else []
         return [path for path in map(Path, made) if path.exists()]
 
     @property
@@ -81,6 +146,7 @@ def main() -> None:
     from fscale.model import paths  # noqa: PLC0415 - that of the machine
 
     paths.state_dir = lambda: place / "state"  # type: ignore[assignment]
+    paths.lasting_dir = lambda: place / "lasting"  # type: ignore[assignment]
     if module == "fscale" and (place / "fake").exists():
         sys.argv = [str(HERE / "farm_program.py"), *arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
