@@ -57,8 +57,8 @@ def _archive(modules: Path, steps: Steps) -> Path:
         stage = directory / "stage"
         unpack = [need("unsquashfs", "squashfs-tools"), "-quiet", "-no-progress"]
         steps.run([*unpack, "-dest", str(stage), str(modules)], "unpacking the modules")
-        archive = ["tar", "--owner=0", "--group=0", "-C", str(stage), "-cf"]
-        steps.run([*archive, str(directory / "modules.tar"), "."], "packing the modules")
+        archive = ["tar", "--owner=0", "--group=0", "-C", str(stage), "-czf"]
+        steps.run([*archive, str(directory / "modules.tar.gz"), "."], "packing the modules")
         shutil.rmtree(stage)
 
-    return entry("modules", digest("tar", file_digest([modules])), build) / "modules.tar"
+    return entry("modules", digest("tar.gz", file_digest([modules])), build) / "modules.tar.gz"

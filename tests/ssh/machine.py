@@ -43,7 +43,7 @@ def image(steps: Steps) -> Path:
         for key in ("user", "host"):
             generate = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
             steps.run(generate, f"the key of the {key}")
-        (tree / "root/.ssh").mkdir(mode=0o700)
+        (tree / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
         shutil.copy(directory / "user.pub", tree / "root/.ssh/authorized_keys")
         for name in ("host", "host.pub"):
             suffix = name.removeprefix("host")
