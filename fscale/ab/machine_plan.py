@@ -30,7 +30,7 @@ def make(
     check_boots(settings, repetitions)
     sides = {}
     for name, variant in (("A", base), ("B", new)):
-        kernel = bootable(variant.kernel or "", steps)
+        kernel = bootable(variant.kernel or "", variant.kernel_modules, steps)
         steps.note(f"side {name}, {variant.text}: kernel {kernel.release}")
         sides[name] = KernelSide(variant, kernel)
     return MachinePlan(

@@ -8,7 +8,8 @@ from fscale.model.errors import FscaleError
 from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 
 _ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
-_IN_GUESTS = ("fs", "filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
+_OF_QEMU = ("filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
+_IN_GUESTS = ("fs", *_OF_QEMU)
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "option", "suite_keys"),
     *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS),
@@ -41,8 +42,8 @@ class PairedMethod(Enum):
     )
     MACHINE_BOOTS = (
         "kernels that a machine boots in turn",
-        ("slices", "dry_run", "count_margin", "pause", "binary", "wait", *_IN_GUESTS),
-        (*OF_FILESYSTEM, "kernel"),
+        ("slices", "dry_run", "count_margin", "pause", "binary", "wait", *_OF_QEMU),
+        (*OF_FILESYSTEM, "kernel", "modules"),
     )
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)
     REFERENCE = "a run of the good commit and a command", _MEASURED, ()

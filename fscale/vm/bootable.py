@@ -17,7 +17,7 @@ from fscale.vm.steps import Steps, need
 _RELEASE = re.compile(r"[0-9][\w.+~-]{0,63}")
 
 
-def bootable(spec: str, steps: Steps) -> Bootable:
+def bootable(spec: str, modules: Path | None, steps: Steps) -> Bootable:
     """The kernel that `spec` names: as for a guest, or the release of one that is installed there.
 
     Raises:
@@ -25,7 +25,7 @@ def bootable(spec: str, steps: Steps) -> Bootable:
     """
     path = Path(spec).expanduser()
     if filetest.exists(path) or ALIASES.get(spec, spec).partition(":")[0] in SUITES:
-        return _brought(resolve(str(path), steps), steps)
+        return _brought(resolve(str(path), steps, modules=modules), steps)
     if not _RELEASE.fullmatch(spec):
         raise FscaleError(
             f"unknown kernel {spec}; give a built tree, a .deb, {', '.join(SUITES)}, or the "

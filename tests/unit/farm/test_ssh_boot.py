@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fscale.cli import app
 from fscale.farm import ssh
 from fscale.farm.bootable import Bootable, OtherKernel
 from fscale.farm.engine import open_engine
@@ -80,6 +82,14 @@ def test_what_is_not_installed_is_not_booted(machine: Machine) -> None:
             engine.boot(Bootable("1.2.3"))  # type: ignore[attr-defined]
         assert text(machine, "boot/id") == "1\n"
     assert not text(machine, "rebooted")
+
+
+def test_ab_takes_file_systems_and_kernels(machine: Machine, tmp_path: Path) -> None:
+    side = ["kernel:1.2.3"]
+    options = ["--fs", "tmpfs", "--suite", "smoke", "--on", "ssh:box"]
+    argv = ["ab", "--base", *side, "--new", *side, *options, "--output", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, argv)
+    assert "no kernel 1.2.3 is installed" in str(done.exception)
 
 
 def test_nobody_gets_a_machine_that_boots(

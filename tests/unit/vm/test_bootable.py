@@ -15,14 +15,14 @@ STEPS = Steps(Console(stderr=True))
 
 
 def test_an_installed_kernel_is_its_release() -> None:
-    kernel = bootable("6.12.48+deb13-amd64", STEPS)
+    kernel = bootable("6.12.48+deb13-amd64", None, STEPS)
     assert (kernel.release, kernel.image, kernel.modules) == ("6.12.48+deb13-amd64", None, None)
 
 
 @pytest.mark.parametrize("spec", ["linux", "/no/such/tree", "6.1 -x", "6;reboot", "../6.1"])
 def test_what_is_no_kernel_is_refused(spec: str) -> None:
     with pytest.raises(FscaleError, match="unknown kernel"):
-        bootable(spec, STEPS)
+        bootable(spec, None, STEPS)
 
 
 def test_the_build_id_of_a_kernel_is_in_its_notes() -> None:
