@@ -51,7 +51,7 @@ def make(
         if reason := why_oversubscribed(suite.workers_per_cpu):
             raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     else:
-        _check_boots(settings, repetitions)
+        check_boots(settings, repetitions)
     sides, emulator = make_guests(
         *(base, new, suite.filesystems), files=files, options=options, steps=steps
     )
@@ -62,16 +62,16 @@ def make(
     if engine:
         _check_counts(settings)
     plan = GuestPlan(
-        sides,
-        emulator,
-        arguments,
-        files,
-        output.resolve(),
-        seed,
-        settings,
-        repetitions,
-        options.timeout,
-        bisecting,
+        sides=sides,
+        emulator=emulator,
+        arguments=arguments,
+        files=files,
+        output=output.resolve(),
+        seed=seed,
+        settings=settings,
+        repetitions=repetitions,
+        timeout=options.timeout,
+        bisecting=bisecting,
     )
     return GuestPairs(plan, steps, engine) if slices else GuestBoots(plan, steps)
 
@@ -109,7 +109,7 @@ def _check_counts(settings: Settings) -> None:
         )
 
 
-def _check_boots(settings: Settings, repetitions: int) -> None:
+def check_boots(settings: Settings, repetitions: int) -> None:
     """FscaleError if that many boots cannot detect the change of even a single point."""
     fewest = minimum_repetitions(settings, 1, interleaved=True)
     if 0 < repetitions < fewest:

@@ -2,7 +2,7 @@
 """Runs a planned comparison in guests, and reports how it ended."""
 
 from fscale.ab import loop
-from fscale.ab.guests import Guests
+from fscale.ab.guests import Booted, Guests
 from fscale.ab.loop import Progress
 from fscale.ab.progress_lines import ProgressLines
 from fscale.model.errors import Interrupted
@@ -17,7 +17,7 @@ def preview(source: Guests) -> None:
     print_line("# further rounds follow until all is decided")
 
 
-def execute(source: Guests, seconds: float) -> Progress:
+def execute(source: Booted, seconds: float) -> Progress:
     """Measure for at most `seconds`, and write the results.
 
     Rounds that an earlier, interrupted call finished are not measured again.

@@ -38,10 +38,16 @@ DEFAULT_KERNEL = "bookworm"
 
 
 @dataclass(frozen=True)
-class GuestSide:
-    """One side, and its guest."""
+class BootedSide:
+    """One side; its kernel is booted for each repetition."""
 
     variant: Variant
+
+
+@dataclass(frozen=True)
+class GuestSide(BootedSide):
+    """One side, and its guest."""
+
     guest: Guest
     parts: Parts = field(default_factory=Parts)
 
@@ -148,26 +154,24 @@ def merge_boots(
         whole.warnings.append(f"the boots ran several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
         whole.warnings.append(f"{stood_still} boots stalled and were repeated")
-    guest = {**(whole.machine.guest or {}), "B": first["B"].machine.guest}
-    whole.machine.guest = {**guest, "stood_still": stood_still}
+    if whole.machine.guest:
+        both = {**whole.machine.guest, "B": first["B"].machine.guest}
+        whole.machine.guest = {**both, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)
     return whole
 
 
-@dataclass(frozen=True)
-class GuestPlan:
+@dataclass(frozen=True, kw_only=True)
+class BootPlan:
     """A planned comparison. `repetitions`: boots per side, or pairs; 0: until decided."""
 
-    sides: Mapping[str, GuestSide]
-    emulator: Qemu
+    sides: Mapping[str, BootedSide]
     arguments: Sequence[str]
     """arguments of `fscale run`, the suite first"""
-    files: Mapping[str, Path]
     output: Path
     seed: int
     settings: Settings
     repetitions: int
-    timeout: float
     bisecting: bool = False
     """also stop as soon as one point is slower"""
 
@@ -205,6 +209,16 @@ class GuestPlan:
             **({"modules": modules} if any(modules.values()) else {}),
         }
 
+
+@dataclass(frozen=True, kw_only=True)
+class GuestPlan(BootPlan):
+    """A planned comparison in guests."""
+
+    sides: Mapping[str, GuestSide]
+    emulator: Qemu
+    files: Mapping[str, Path]
+    timeout: float
+
     def job(self, side: GuestSide, directory: Path, number: int, *more: str) -> Job:
         """The job that runs `fscale run` for a side in a guest, with `more` options."""
         named = side.variant.in_guest
@@ -223,12 +237,12 @@ class GuestPlan:
         )
 
 
-class Guests(EveryPointAtOnce, ABC):
-    """The part that both ways of measuring in guests share; see fscale.ab.loop.Source."""
+class Booted(EveryPointAtOnce, ABC):
+    """The part that all ways of measuring kernels share; see fscale.ab.loop.Source."""
 
     slicing: Slicing | None = None
 
-    def __init__(self, plan: GuestPlan, steps: Steps) -> None:
+    def __init__(self, plan: BootPlan, steps: Steps) -> None:
         self.plan = plan
         self.steps = steps
         self.store = Store(plan.output)
@@ -263,10 +277,6 @@ class Guests(EveryPointAtOnce, ABC):
         """All boots up to a repetition: side (with the suffix of its directory), repetition."""
 
     @abstractmethod
-    def first_round(self) -> list[GuestJob]:
-        """The boots of the first round, in their order."""
-
-    @abstractmethod
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """Measure the round that begins with a repetition: the cells of both sides."""
 
@@ -279,7 +289,7 @@ class Guests(EveryPointAtOnce, ABC):
             sides[self.plan.name(cell.key)][cell.key.side or ""] = cell
         for name, both in sides.items():
             if both.keys() != set(SIDES):
-                raise FscaleError(f"the guests do not measure the same points: only one has {name}")
+                raise FscaleError(f"the sides do not measure the same points: only one has {name}")
             plain = {"side": None, "repetition": 1}
             keys = [both[side].key.model_copy(update=plain) for side in SIDES]
             self._named.setdefault(name, PairedPoint(keys[0], keys[1], self.slicing))
@@ -306,3 +316,16 @@ class Guests(EveryPointAtOnce, ABC):
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)
         record.save(self.store, base, new, progress.looks, self.plan.settings.metrics)
+
+
+class Guests(Booted):
+    """The part that both ways of measuring in guests share."""
+
+    plan: GuestPlan
+
+    def __init__(self, plan: GuestPlan, steps: Steps) -> None:
+        super().__init__(plan, steps)
+
+    @abstractmethod
+    def first_round(self) -> list[GuestJob]:
+        """The boots of the first round, in their order."""

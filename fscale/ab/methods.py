@@ -3,11 +3,13 @@
 
 from enum import Enum
 
+from fscale.farm.engine import BOOTING, name_of
 from fscale.model.errors import FscaleError
 from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 
 _ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
-_IN_GUESTS = ("fs", "filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
+_OF_QEMU = ("filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
+_IN_GUESTS = ("fs", *_OF_QEMU)
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "option", "suite_keys"),
     *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS),
@@ -38,6 +40,11 @@ class PairedMethod(Enum):
         ("duration", "latency_margin", "allow_different", *_ON_THIS_MACHINE),
         _SIDES_IN_GUESTS,
     )
+    MACHINE_BOOTS = (
+        "kernels that a machine boots in turn",
+        ("slices", "dry_run", "count_margin", "pause", "binary", "wait", *_OF_QEMU),
+        (*OF_FILESYSTEM, "kernel", "modules"),
+    )
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)
     REFERENCE = "a run of the good commit and a command", _MEASURED, ()
 
@@ -60,8 +67,10 @@ class PairedMethod(Enum):
             )
 
 
-def method_of(*, in_guests: bool, slices: bool | None) -> PairedMethod:
-    """The way to measure sides that are judged against each other."""
+def method_of(*, in_guests: bool, slices: bool | None, on: str | None = None) -> PairedMethod:
+    """The way to measure sides that are judged against each other; `on`: where."""
+    if in_guests and on is not None and name_of(on) in BOOTING:
+        return PairedMethod.MACHINE_BOOTS
     if in_guests:
         return PairedMethod.GUEST_SLICES if slices else PairedMethod.BOOTS
     return PairedMethod.SLICES if slices else PairedMethod.CELLS

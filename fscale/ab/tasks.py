@@ -72,7 +72,7 @@ def measure_on(engine: NodeEngine, request: Request, asked: Asked) -> None:
         keys=[],
         host=old.machine.hostname if old else None,
         files=files,
-        work=describe(request, asked.wait) | asked.work,
+        work=describe(request, asked.wait, shares_files=engine.shares_files) | asked.work,
     )
     engine.submit([task], objects)
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import is_given, refuse_given
@@ -17,10 +18,12 @@ from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import (
     AbOption,
+    booting,
     check_nodes,
     check_workers,
     nodes_of,
     print_place,
+    refuse_machine,
 )
 from fscale.commands.options.output import OutputOptions, judge_paired
 from fscale.commands.options.paired import (
@@ -40,6 +43,7 @@ from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import print_line
 from fscale.model.variant import parse
 from fscale.runner.signals import Signals
+from fscale.vm.steps import Steps
 
 if TYPE_CHECKING:
     from fscale.ab.plan import Plan
@@ -117,19 +121,35 @@ def _ab(
     Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
     the sides cannot be compared. 3: interrupted; the same command resumes.
     """
-    from fscale.ab import guest_run, run, tasks  # noqa: PLC0415 - import the statistics
-    from fscale.ab.methods import method_of  # noqa: PLC0415
+    from fscale.ab import guest_run, machine_plan, run, tasks  # noqa: PLC0415 - import the statistics
+    from fscale.ab.machine_boots import MachineBoots  # noqa: PLC0415
+    from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
 
     settings, outputs = judged.settings, written.outputs
     sides = parse(base), parse(new)
     in_guests = any(side.of_guest for side in sides)
-    method = method_of(in_guests=in_guests, slices=slices)
+    method = method_of(in_guests=in_guests, slices=slices, on=on)
     refuse_given(context, method.unsupported, method.title)
     method.refuse_others(*sides)
-    (check_workers if in_guests else check_nodes)(on)
+    on_machine = method is PairedMethod.MACHINE_BOOTS
+    if not in_guests:
+        refuse_machine(on)
+    (check_workers if in_guests and not on_machine else check_nodes)(on)
     seconds = 60 * max_minutes
-    if in_guests:
+    if on is not None and on_machine:
+        request = measured.recording(settings.metrics).request(measured.suite, output)
+        boots = machine_plan.make(
+            *sides,
+            replace(request, seed=seed),
+            [str(measured.suite), *measured.arguments],
+            settings,
+            repetitions or 0,
+            Steps(Console(stderr=True)),
+        )
+        with Signals().installed(), booting(on) as machine:
+            guest_run.execute(MachineBoots(boots, Steps(Console(stderr=True)), machine), seconds)
+    elif in_guests:
         if not is_given(context, "smp"):
             guest = replace(guest, smp=measured.guest_cpus or guest.smp)
         comparison = comparison_in_guests(

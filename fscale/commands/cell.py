@@ -16,7 +16,7 @@ from fscale.farm.task import Kind, Task, identity
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
-from fscale.runner import run_task
+from fscale.runner import machine_task, run_task
 from fscale.runner.signals import Signals
 from fscale.sim.run_task import simulate
 from fscale.vm.run_task import boot
@@ -35,6 +35,8 @@ KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
     "guest": boot,
     "run": lambda task, directory, output: run_task.measure(task, directory, output, loads),
     "ab": _compare,
+    "doctor": lambda _task, _directory, output: machine_task.examine_here(output, loads()),
+    "restore": lambda task, _directory, output: machine_task.restore_here(task, output),
 }
 
 _EPILOG = """

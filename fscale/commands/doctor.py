@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale doctor`: shows what this machine can measure."""
+"""`fscale doctor`: shows what a machine can measure."""
 
 import json
 
 import typer
 
 from fscale.apps.adapter import loads
+from fscale.commands.options.on import MachineOption, nodes_of
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import Exit
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, terminal
 from fscale.runner.doctor import examine
+from fscale.runner.machine_task import examine_on
+from fscale.runner.signals import Signals
 
 
 def _doctor(
+    on: MachineOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what this machine can and cannot measure, and what to install or change.
+    """Show what a machine can and cannot measure, and what to install or change.
 
     Example: fscale doctor
 
-    Exit codes: 0: this machine can measure something. 2: it can measure nothing.
+    Exit codes: 0: the machine can measure something. 2: it can measure nothing.
     """
-    findings = examine(loads())
+    if on is None:
+        findings = list(examine(loads()))
+    else:
+        with Signals().installed(), nodes_of(on) as engine:
+            findings = examine_on(engine)
     if as_json:
         typer.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale restore`: restores the machine's state after a run that was killed."""
+"""`fscale restore`: restores a machine's state after a run that was killed."""
 
 import typer
 
+from fscale.commands.options.on import MachineOption, nodes_of
 from fscale.commands.options.shared import WaitOption
-from fscale.model import paths
 from fscale.model.errors import FscaleError
-from fscale.runner.machine.journal import exclusive, recover
+from fscale.runner.machine_task import restore, restore_on
 from fscale.runner.signals import Signals
 
 
 def _restore(
     wait: WaitOption = 0,
+    on: MachineOption = None,
 ) -> None:
-    """Restore this machine after a killed run: offline CPUs, mounts, loop devices, processes.
+    """Restore a machine after a killed run: offline CPUs, mounts, loop devices, processes.
 
     Example: fscale restore
 
@@ -23,10 +24,11 @@ def _restore(
     Exit codes: 0: restored, or nothing to restore. 2: wrong usage, another run is in progress, or
     something could not be restored.
     """
-    state = paths.state_dir()
-    signals = Signals()
-    with signals.installed(), signals.deferred(), exclusive(state, wait):
-        undone, failures = recover(state)
+    if on is None:
+        undone, failures = restore(wait)
+    else:
+        with Signals().installed(), nodes_of(on) as engine:
+            undone, failures = restore_on(engine, wait)
     for what in undone:
         typer.echo(f"restored: {what}")
     if failures:

@@ -25,6 +25,7 @@ PLANNED = "planned.json"
 MOST_HEADER = 1 << 20
 MOST_FILES = 4096
 CRASH_FILE = "crash.json"
+REPORT_FILE = "report.json"
 MOST_OF_A_RUN = 16_384
 """files of a comparison, which has two for each repetition of each point"""
 MOST_WHOLE = 256 << 20
@@ -36,6 +37,8 @@ _WHOLE: dict[Kind, tuple[str, ...]] = {
     "guest": (RUN_FILE, CRASH_FILE),
     "run": (PLANNED,),
     "ab": (RUN_FILE, AB_FILE),
+    "doctor": (REPORT_FILE,),
+    "restore": (REPORT_FILE,),
 }
 _WITH_CELLS = ("guest", "ab")
 """kinds of tasks that find out which cells they measure"""
@@ -89,7 +92,8 @@ class Answer:
     run: Run | None = None
     """of a task that measures a run of its own, such as a comparison"""
     record: bytes | None = None
-    """the AB_FILE of a comparison or the CRASH_FILE of a guest; who knows its fields checks it"""
+    """the AB_FILE of a comparison, the CRASH_FILE of a guest or a REPORT_FILE; who knows its fields
+    checks it"""
 
     @property
     def complete(self) -> bool:

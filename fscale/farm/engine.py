@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from fscale.farm.answer import Answer
+from fscale.farm.bootable import Bootable
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model.errors import FscaleError
@@ -47,10 +48,25 @@ class Engine(Protocol):
 class NodeEngine(Engine, Protocol):
     """An engine that gives each task a machine for itself."""
 
+    @property
+    def shares_files(self) -> bool:
+        """Whether its machines have the files of this one in the same places."""
+
     def cancel(self) -> list[Answer]:
         """Cancel the tasks that have not been answered, and wait until their machines are restored.
 
         Return the answers of those that had stored something before.
+        """
+
+
+class BootingEngine(NodeEngine, Protocol):
+    """An engine of one machine, which boots the kernels that it is given."""
+
+    def boot(self, kernel: Bootable) -> None:
+        """Boot a kernel, and wait until the machine is back. At the end it boots its own kernel.
+
+        Raises:
+            FscaleError: the machine cannot boot it, or does not come back.
         """
 
 
@@ -59,9 +75,12 @@ class NodeEngine(Engine, Protocol):
 ENGINES = {
     "dask": "fscale.farm.dask",
     "slurm": "fscale.farm.slurm",
+    "ssh": "fscale.farm.ssh",
     "tls": "fscale.farm.dask",
 }
-WHOLE_NODES = ("slurm",)
+BOOTING = ("ssh",)
+"""engines of one machine, which boots kernels"""
+WHOLE_NODES = ("slurm", *BOOTING)
 """engines that give a task a machine for itself"""
 
 

@@ -93,6 +93,8 @@ class _Job:
 class Slurm:
     """See fscale.farm.engine.Engine."""
 
+    shares_files = True
+
     def __init__(
         self, spool: Path, partition: str | None, nodes: int, limits: jobs.SlurmLimits, say: Say
     ) -> None:

@@ -6,10 +6,8 @@ Everything that it returns is bytes or plain JSON: the client refuses pickled ob
 
 import asyncio
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -17,13 +15,13 @@ from typing import IO, Any
 from distributed import get_worker
 
 from fscale.farm.answer import Header, pack, read_files
+from fscale.farm.leash import run_leashed
 from fscale.farm.objects import KEPT_DAYS, Cache
 from fscale.farm.task import Task, identity
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.files import printable, remove_old
 
-POLL_SECONDS = 0.2
 TEXT_BYTES = 4096
 PROGRAM = (sys.executable, "-P", "-m", "fscale")
 
@@ -93,28 +91,17 @@ def execute(wire: bytes, program: Sequence[str] = PROGRAM) -> bytes:
 
 
 def _run(argv: Sequence[str], messages: IO[bytes]) -> int:
-    """Run a command; the exit code, negative if a signal ended it."""
+    """Run a command until it ends, or until its task is cancelled or the worker closes."""
     worker = get_worker()
     key = worker.get_current_task()
+
+    def cancelled() -> bool:
+        state = worker.state.tasks.get(key)
+        closing = worker.status.name.startswith("clos")
+        return state is None or state.state == "cancelled" or closing
+
     # By SIGKILL, because a worker may itself be killed.
-    process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", "--", *argv],
-        stdin=subprocess.DEVNULL,
-        stdout=messages,
-        stderr=messages,
-        start_new_session=True,
-    )
-    try:
-        while process.poll() is None:
-            state = worker.state.tasks.get(key)
-            if state is None or state.state == "cancelled" or worker.status.name.startswith("clos"):
-                process.terminate()
-                process.wait()
-            time.sleep(POLL_SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-    return process.returncode
+    return run_leashed(argv, messages, cancelled)
 
 
 def _end(messages: IO[bytes]) -> str:

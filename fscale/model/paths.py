@@ -82,6 +82,13 @@ def package_files() -> list[Path]:
     )
 
 
+def lasting_dir() -> Path:
+    """Return the directory of what outlives a boot."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/fscale")
+    return _of_user("XDG_STATE_HOME", ".local/state") / os.uname().nodename
+
+
 def state_dir() -> Path:
     """Return the directory of the journal of machine changes, the lock and the mount points.
 

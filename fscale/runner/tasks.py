@@ -13,7 +13,7 @@ from fscale.farm.engine import NodeEngine
 from fscale.farm.objects import Objects
 from fscale.farm.results import hosts, save_answer
 from fscale.farm.task import Task, identity
-from fscale.model import filetest, runs
+from fscale.model import filetest, paths, runs, variant
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.facts import list_other_machine
 from fscale.model.load import Load
@@ -55,14 +55,21 @@ class PlannedRun:
         return [key for key in self.cells if not self.store.finished(key)]
 
 
-def describe(request: Request, wait: float) -> dict[str, Any]:
-    """Describe a request for another machine, which has the same files in the same places."""
-    described: dict[str, Any] = {
-        name: str(path.absolute() if filetest.exists(path) else path)
-        for name in _PATHS
-        if (path := getattr(request, name)) is not None
+def describe(request: Request, wait: float, *, shares_files: bool = True) -> dict[str, Any]:
+    """Describe a request for another machine, which may have the same files in the same places.
+
+    Raises:
+        FscaleError: it has not, and the request names a file of this one.
+    """
+    named: dict[str, Path] = {
+        name: path for name in _PATHS if (path := getattr(request, name)) is not None
     }
-    return described | {
+    if shares_files:
+        named = {n: path.absolute() if filetest.exists(path) else path for n, path in named.items()}
+    else:
+        _refuse_own_files(request)
+        del named["binary"]
+    return {name: str(path) for name, path in named.items()} | {
         "overrides": request.overrides,
         "options": request.options,
         "explicit": sorted(request.explicit),
@@ -73,19 +80,35 @@ def describe(request: Request, wait: float) -> dict[str, Any]:
     }
 
 
+def _refuse_own_files(request: Request) -> None:
+    lists = (request.overrides.get(key) or [] for key in ("filesystems", "workloads", "media"))
+    names = [str(request.suite), *(str(name) for names in lists for name in names)]
+    own = [name for name in names if variant.split_partitions(name)[0].endswith(".toml")]
+    if request.binary != paths.BENCH:
+        own.append(str(request.binary))
+    if own:
+        raise FscaleError(
+            f"{own[0]} is a file of this machine, which the other one does not get; give the name "
+            "of what is shipped (`fscale list`), or run fscale on that machine"
+        )
+    for path in filter(None, (request.device, request.directory)):
+        if not path.is_absolute():
+            raise FscaleError(f"{path} lies on the other machine; give a path that begins with /")
+
+
 def request_from(
     work: dict[str, Any], output: Path, applications: Callable[[Sequence[str]], list[Load]]
 ) -> Request:
     """Turn a description back into a request, to be measured into `output`."""
     given = {name: work[name] for name in ("overrides", "options", "yes_format", "partitions")}
-    paths: dict[str, Any] = {name: Path(work[name]) for name in _PATHS if name in work}
+    places: dict[str, Any] = {name: Path(work[name]) for name in _PATHS if name in work}
     return Request(
         output=output,
         explicit=set(work["explicit"]),
         seed=work["seed"],
         applications=applications,
         **given,
-        **paths,
+        **places,
     )
 
 
@@ -99,7 +122,7 @@ def plan(request: Request, wait: float, engine: NodeEngine) -> PlannedRun:
     guard.check_output(request.output)
     store = Store(request.output)
     old = store.load_run()
-    work = describe(request, wait)
+    work = describe(request, wait, shares_files=engine.shares_files)
     if work["seed"] is None and old:
         work["seed"] = old.seed
     task = Task(kind="run", identity=identity(), plan=NO_PLAN, keys=[], work=work)

@@ -18,6 +18,7 @@ _NOTE = struct.Struct("<III")
 _PT_NOTE = 4
 _BTF_HEADERS = (24, 32)  # lengths: since Linux 7.1 there is a layout section
 _PHYS32_ENTRY = 18
+_BUILD_ID = (b"GNU\0", 3)
 
 
 def extract(bzimage: bytes) -> bytes | None:
@@ -30,7 +31,13 @@ def extract(bzimage: bytes) -> bytes | None:
 
 def has_pvh_entry(elf: bytes) -> bool:
     """Whether QEMU can start this 64-bit ELF file."""
-    return any(owner == b"Xen\0" and kind == _PHYS32_ENTRY for owner, kind in _notes(elf))
+    return any(owner == b"Xen\0" and kind == _PHYS32_ENTRY for owner, kind, _ in _notes(elf))
+
+
+def build_id(elf: bytes) -> str | None:
+    """The GNU build id of an ELF file, hexadecimal; None without one."""
+    found = (body.hex() for owner, kind, body in _notes(elf) if (owner, kind) == _BUILD_ID)
+    return next(found, None)
 
 
 def types_in(elf: bytes) -> bytes | None:
@@ -44,8 +51,8 @@ def types_in(elf: bytes) -> bytes | None:
     return None
 
 
-def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:
-    """(owner, type) of each note."""
+def _notes(elf: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """(owner, type, content) of each note."""
     head = _ELF_HEADER.unpack_from(elf)
     table, entry_size, entries = head[5], head[9], head[10]
     for number in range(entries):
@@ -58,5 +65,6 @@ def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:
         while position + _NOTE.size <= start + size:
             name_size, body_size, note = _NOTE.unpack_from(elf, position)
             name = position + _NOTE.size
-            yield elf[name : name + name_size], note
-            position = name + (name_size + 3) // 4 * 4 + (body_size + 3) // 4 * 4
+            body = name + (name_size + 3) // 4 * 4
+            yield elf[name : name + name_size], note, elf[body : body + body_size]
+            position = body + (body_size + 3) // 4 * 4

@@ -8,7 +8,15 @@ from typing import Annotated, cast
 import typer
 
 from fscale.commands.options.helptext import PLACE
-from fscale.farm.engine import WHOLE_NODES, Engine, NodeEngine, name_of, open_engine
+from fscale.farm.engine import (
+    BOOTING,
+    WHOLE_NODES,
+    BootingEngine,
+    Engine,
+    NodeEngine,
+    name_of,
+    open_engine,
+)
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import print_line, say
 
@@ -21,8 +29,8 @@ def check_workers(on: str | None) -> str | None:
     """
     if on is not None and name_of(on) in WHOLE_NODES:
         raise FscaleError(
-            f"--on {on}: nodes of Slurm are for cells that are measured; what is counted disturbs "
-            "nobody, so give --on dask://HOST:PORT"
+            f"--on {on}: a machine for itself is for cells that are measured; what is counted "
+            "disturbs nobody, so give --on dask://HOST:PORT"
         )
     return on
 
@@ -35,8 +43,33 @@ def check_nodes(on: str | None) -> str | None:
     """
     if on is not None and name_of(on) not in WHOLE_NODES:
         raise FscaleError(
-            f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
+            f"--on {on}: what is measured needs a machine for itself; give --on ssh:HOST or --on "
+            "slurm[:PARTITION]"
         )
+    return on
+
+
+def refuse_machine(on: str | None) -> None:
+    """Refuse a machine that boots kernels for a comparison of something else.
+
+    Raises:
+        FscaleError: `on` is such a machine.
+    """
+    if on is not None and name_of(on) in BOOTING:
+        raise FscaleError(
+            f"--on {on}: there, `fscale ab` compares kernels, such as kernel:6.12 and kernel:DIR; "
+            "for two file systems run `fscale ab` on that machine itself"
+        )
+
+
+def check_machine(on: str | None) -> str | None:
+    """Check an engine that is to be one machine.
+
+    Raises:
+        FscaleError: there is no such engine, or it has several.
+    """
+    if on is not None and name_of(on) != "ssh":
+        raise FscaleError(f"--on {on}: not the name of one machine; give --on ssh:HOST")
     return on
 
 
@@ -67,8 +100,18 @@ NodesOption = Annotated[
         "--on",
         callback=check_nodes,
         metavar="ENGINE",
-        help="Measure on nodes of a cluster, each of which it has for itself: slurm or "
-        "slurm:PARTITION. Default: here.",
+        help="Measure on another machine, which it has for itself: ssh:HOST, with HOST as in `ssh "
+        "HOST`; slurm or slurm:PARTITION, nodes of a cluster. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        callback=check_machine,
+        metavar="ssh:HOST",
+        help="The machine, with HOST as in `ssh HOST`. Default: this one.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -79,6 +122,7 @@ AbOption = Annotated[
         "--on",
         metavar="ENGINE",
         help="Measure on a node of a cluster, which it has for itself: slurm or slurm:PARTITION; "
+        "boot two kernels in turn on the machine ssh:HOST; "
         "or boot guests that count instructions on the machines of a Dask scheduler: "
         "dask://HOST:PORT. Default: here.",
         rich_help_panel=PLACE,
@@ -97,6 +141,13 @@ def nodes_of(on: str) -> Iterator[NodeEngine]:
     """The engine that the user named for what is measured, opened."""
     with open_engine(on, lambda text: say(text, error=True)) as engine:
         yield cast(NodeEngine, engine)
+
+
+@contextlib.contextmanager
+def booting(on: str) -> Iterator[BootingEngine]:
+    """The machine that the user named for kernels, opened."""
+    with nodes_of(on) as engine:
+        yield cast(BootingEngine, engine)
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ class Machine:
     """An engine with one machine, which measures the first `count` of KEYS."""
 
     slots = 1
+    shares_files = True
 
     def __init__(self, directory: Path, count: int = 4, code: Exit = Exit.GOOD) -> None:
         self.count = count

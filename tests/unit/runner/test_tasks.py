@@ -37,6 +37,7 @@ class Machines:
     """An engine whose machines answer as they are told, by the ids of cells."""
 
     slots = 2
+    shares_files = True
 
     def __init__(self, planned: Run, answers: dict[str, Answer | None] | None = None) -> None:
         self.planned = planned

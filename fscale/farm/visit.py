@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A visit to a machine by ssh: fscale is brought there, the machine is held, and left as it was.
+
+All files lie in one directory there, which is removed when the visit ends, however it ends.
+"""
+
+import contextlib
+import getpass
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fscale.farm.connection import Connection, connected
+from fscale.farm.engine import Say
+from fscale.farm.keeper import DIRECTORY, HELD
+from fscale.farm.objects import Objects
+from fscale.farm.payload import write_payload
+from fscale.farm.pipes import Tail
+from fscale.model.errors import FscaleError
+from fscale.model.revision import revision
+from fscale.system.executor import summarise_failure
+
+_ASK = """
+id -u
+cat /proc/sys/kernel/random/boot_id
+sudo -n true 2>/dev/null && echo sudo || echo none
+python3 -c 'import platform, sys; print(*sys.version_info[:2], platform.machine())' || echo none
+uname -rv
+sed 's/BOOT_IMAGE=[^ ]* *//' /proc/cmdline
+"""
+_BRING = """
+set -e
+directory=$(mktemp -d /var/tmp/fscale.XXXXXXXXXX)
+mkdir "$directory/lib" "$directory/objects"
+tar -xzf - -C "$directory/lib" || { rm -rf "$directory"; exit 1; }
+echo "$directory"
+"""
+_STORE = 'cat >"$1/objects/.part" && mv "$1/objects/.part" "$1/objects/$2"'
+
+
+class Visit:
+    """A machine that is held, with fscale on it."""
+
+    def __init__(self, connection: Connection, directory: str, about: "About") -> None:
+        self.connection = connection
+        self.directory = directory
+        self.boot_id = about.boot_id
+        self.running = about.running
+        self._root = about.root
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._stored: set[str] = set()
+
+    def python(self, module: str, *arguments: str) -> list[str]:
+        """The command that runs a module of fscale there, as root where that is allowed."""
+        environment = {
+            "PYTHONPATH": f"{self.directory}/lib",
+            "FSCALE_REVISION": revision() or "",
+            # pydantic looks for plugins among all installed packages.
+            "PYDANTIC_DISABLE_PLUGINS": "__all__",
+        }
+        assignments = [f"{name}={value}" for name, value in environment.items()]
+        python = ["python3", "-P", "-m", module, self.directory]
+        return [*self._root, "env", *assignments, *python, *arguments]
+
+    def store(self, objects: Objects, digests: Sequence[str]) -> None:
+        """Copy input files of tasks there, each once.
+
+        Raises:
+            FscaleError: they cannot be stored, as on a full disk.
+        """
+        for digest in digests:
+            if digest not in self._stored:
+                self.connection.run(
+                    ["sh", "-c", _STORE, "store", self.directory, digest],
+                    lambda file, of=digest: file.writelines(objects.chunks(of)),  # type: ignore[misc]
+                )
+                self._stored.add(digest)
+
+    def errand(self) -> subprocess.Popen[bytes]:
+        """Start fscale.farm.errand, which reads a task."""
+        return self.connection.start(self.python("fscale.farm.errand"))
+
+    def kexec(self, action: str, *arguments: str) -> None:
+        """Run fscale.farm.kexec.sh as root.
+
+        Raises:
+            Lost: the connection ended, as it does when the machine boots.
+            FscaleError: it failed.
+        """
+        script = f"{self.directory}/lib/fscale/farm/kexec.sh"
+        command = [*self._root, "sh", script, action, self.directory, *arguments]
+        self.connection.run(command)
+
+    def let_go(self, seconds: float) -> None:
+        """End the keeper for a boot; meanwhile the machine is this process's."""
+        assert self._keeper and self._keeper.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self._keeper.stdin.write(f"{seconds}\n".encode())
+            self._keeper.stdin.close()
+        self._keeper.wait()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the machine with fscale.farm.keeper, which ends the visit."""
+        owner = f"{getpass.getuser()}@{os.uname().nodename} (pid {os.getpid()})"
+        keeper = self.connection.start(self.python("fscale.farm.keeper", owner))
+        assert keeper.stdin and keeper.stdout and keeper.stderr
+        errors = Tail(keeper.stderr)
+        try:
+            if keeper.stdout.readline(100).decode(errors="replace").strip() != HELD:
+                keeper.stdin.close()
+                raise FscaleError(f"{self.connection.host}: {summarise_failure(errors.text())}")
+            self._keeper = keeper
+            yield
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                keeper.stdin.close()
+            keeper.wait()
+
+
+@contextlib.contextmanager
+def visiting(host: str, say: Say, directory: str | None = None) -> Iterator[Visit]:
+    """Connect to a machine, bring fscale there, and hold the machine.
+
+    `directory`: that of an earlier visit, which was left for a boot; nothing is brought then.
+
+    Raises:
+        FscaleError: the machine cannot be reached, cannot run fscale, or is in use.
+    """
+    with connected(host) as connection:
+        about = ask(connection, say)
+        visit = Visit(connection, directory or _bring(connection), about)
+        with visit.held():
+            yield visit
+
+
+def _bring(connection: Connection) -> str:
+    """Copy fscale into a new directory there.
+
+    Raises:
+        FscaleError: it cannot be written there.
+    """
+    answer = connection.run(["sh", "-c", _BRING], write_payload).splitlines()
+    directory = answer[-1] if answer else ""
+    if not DIRECTORY.fullmatch(directory):
+        raise FscaleError(
+            f"{connection.host} named a directory {directory[:80]!r}, which is not used"
+        )
+    return directory
+
+
+@dataclass(frozen=True)
+class About:
+    """What a machine says about itself."""
+
+    root: list[str]
+    """what makes a command root's there"""
+    boot_id: str
+    running: str
+    """its kernel and that one's command line"""
+
+
+def ask(connection: Connection, say: Say) -> About:
+    """Ask a machine about itself.
+
+    Raises:
+        FscaleError: the machine cannot run the packages of this Python.
+    """
+    answer = connection.run(["sh", "-c", _ASK]).splitlines()
+    here = f"{sys.version_info[0]} {sys.version_info[1]} {platform.machine()}"
+    if len(answer) != 6 or answer[3] != here:
+        there = answer[3][:80] if len(answer) == 6 else "not known"
+        raise FscaleError(
+            f"{connection.host} cannot run this fscale: its python3 is {_name(there)}, and this "
+            f"one is {_name(here)}; install the same version of Python there"
+        )
+    running = "\n".join(answer[4:])
+    if answer[0] == "0":
+        return About([], answer[1], running)
+    if answer[2] == "sudo":
+        return About(["sudo", "-n"], answer[1], running)
+    say(
+        f"note: on {connection.host} this user may not use sudo without a password: file systems "
+        "are not made or mounted there, only --dir is measured"
+    )
+    return About([], answer[1], running)
+
+
+def _name(python: str) -> str:
+    return re.sub(r"(\d+) (\d+) (\S+)", r"\1.\2 (\3)", python)
