@@ -112,7 +112,6 @@ $(DOCS)/venv/.installed: docs/requirements.lock
 
 docs: $(DOCS)/venv/.installed generated man
 	$(VENV)/bin/python -m docs.scripts.check
-	mkdir -p $(DOCS)/schemas
 	for kind in run cell compare; do \
 		bin/fscale schema $$kind > $(DOCS)/schemas/$$kind.schema.json || exit; done
 	$(SPHINX) -b html docs $(DOCS)/html
@@ -122,6 +121,7 @@ docs: $(DOCS)/venv/.installed generated man
 PYTHON := $(VENV)/bin/python
 man: $(DOCS)/venv/.installed
 	$(PYTHON) -m docs.scripts.reference
+	mkdir -p $(DOCS)/schemas # the configuration names it
 	$(SPHINX) -b man docs $(DOCS)/man
 
 WHEEL := build/wheel
