@@ -60,7 +60,8 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
             assert text(machine, "boot/kernel").startswith(kernel.release)
             assert text(machine, "boot/cmdline") == "root=/dev/sda1 quiet panic=10 oops=panic\n"
         engine.submit([task(*keys(1))], Objects())
-        assert all(answer.complete for answer in engine.collect())
+        answers = list(engine.collect())
+        assert all(answer.complete for answer in answers), answers
     assert text(machine, "boot/kernel").strip() == OWN
     assert text(machine, "rebooted") == "rebooted\n"
     assert text(machine, "initramfs").split() == [kernel.release]
