@@ -19,7 +19,7 @@ from typing import IO
 from fscale.farm.pipes import Tail
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.files import printable
-from fscale.system.executor import summarise_failure, which
+from fscale.system.executor import summarise_failure
 
 READY = b"fscale-ready\n"
 MOST_OUTPUT = 64 << 10
@@ -89,7 +89,7 @@ def connected(host: str) -> Iterator[Connection]:
         MissingTool: this machine has no OpenSSH client.
         FscaleError: the machine cannot be reached, or refuses the user; the text has ssh's reason.
     """
-    if which("ssh") is None:
+    if shutil.which("ssh") is None:  # the user's, wherever it is
         raise MissingTool("ssh is not installed; apt-get install openssh-client")
     # The path of a socket has at most 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="fscale-ssh-", dir="/tmp"))
