@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,19 @@ NEEDS_FIO = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not i
 HEAD = 'title = "t"\noperation = "o"\n'
 
 
-def cells(directory: Path, *more: str, code: int = 0) -> list[dict[str, Any]]:
-    """The cells of a run of a load on tmpfs, at one core and as many as there are up to two."""
+def measure(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run a load on tmpfs, at one core and as many as there are up to two."""
     counts = ",".join(str(n) for n in (1, 2) if n <= (os.cpu_count() or 1))
-    done = fscale(
-        *(
-            "run",
-            "quick",
-            "--workload",
-            str(directory / "own.toml"),
-            "--fs",
-            "tmpfs",
-            "--cores",
-            counts,
-        ),
-        *("--duration", "1", "--repetitions", "1", "--set", "control=0"),
+    return fscale(
+        *("run", "quick", "--workload", str(directory / "own.toml"), "--fs", "tmpfs"),
+        *("--cores", counts, "--duration", "1", "--repetitions", "1", "--set", "control=0"),
         *("--output", str(directory / "out"), *more),
     )
+
+
+def cells(directory: Path, *more: str, code: int = 0) -> list[dict[str, Any]]:
+    """The cells of such a run."""
+    done = measure(directory, *more)
     assert done.returncode == code, done.stderr
     found = [json.loads(path.read_text()) for path in (directory / "out/cells").glob("*.json")]
     return sorted(found, key=lambda cell: int(cell["key"]["cores"]))
@@ -66,8 +63,7 @@ def test_a_job_file_has_figures_latencies_and_its_text(tmp_path: Path) -> None:
     (described,) = run["workloads"]
     assert described["definition"]["own.fio"] == job
     (tmp_path / "own.fio").write_text("[mixed]\nrw=read\nbs=4k\nsize=8m\n")
-    refused = fscale("run", "quick", "--workload", str(tmp_path / "own.toml"), "--fs", "tmpfs",
-                     "--output", str(tmp_path / "out"))  # fmt: skip
+    refused = measure(tmp_path)
     assert refused.returncode == 2
     assert "workloads.own.definition" in refused.stderr
 
