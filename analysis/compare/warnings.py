@@ -17,8 +17,8 @@ IDENTICAL = (
 BETWEEN_BOOTS = (
     "the sides were measured in different boots: each boot places code and data elsewhere in "
     "memory, which changes the figures and counts as a change here, so more than 1% of such "
-    "comparisons may raise a false alarm (`fscale ab` measures both sides in one boot, `fscale vm "
-    "ab` boots for each repetition)"
+    "comparisons may raise a false alarm (`fscale ab` measures both sides in one boot, or, with "
+    "kernels, boots for each repetition)"
 )
 
 

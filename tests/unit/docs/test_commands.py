@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every command that the README and the docs show is one that fscale takes.
+"""Every command that the README, the docs and messages show is one that fscale takes.
 
 test_guide has the pages of the guide.
 """
 
+import ast
 import re
 
 import pytest
 
-from fscale.model.paths import ROOT
+from fscale.model.paths import ROOT, package_files
 from tests.support.command_lines import SUBSTITUTED, refusal, words_of
 from tests.support.guide import GUIDE
 
@@ -31,3 +32,17 @@ def shown() -> list[tuple[str, str]]:
 def test_command_is_taken(where: str, arguments: str) -> None:
     refused = refusal(words_of(arguments))
     assert refused is None, f"{where}: {refused}"
+
+
+def test_messages_name_commands_that_exist() -> None:
+    named = [
+        match[1]
+        for path in package_files()
+        if path.suffix == ".py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in re.finditer(r"`fscale ([a-z][^`\n]*)`", node.value)
+    ]
+    assert "vm run" in named
+    refused = [refusal(words_of(arguments)) or "" for arguments in named]
+    assert [text for text in refused if text.startswith("there is no")] == []
