@@ -11,81 +11,75 @@ from fscale.ab.progress_table import ProgressTable
 from fscale.ab.slices import preview_pair
 from fscale.model import crew, paths
 from fscale.model.runs import RESTORED, recorded
-from fscale.model.terminal import terminal
+from fscale.model.terminal import say
 from fscale.runner.run import warnings_kept
-from fscale.runner.session import Session, machine_held, new_tag
+from fscale.runner.session import Session, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import DryExecutor, Executor
 
 
-def preview(plan: Plan, say: Callable[[str], None]) -> None:
+def preview(plan: Plan, show: Callable[[str], None]) -> None:
     """Print the commands of the first round, and change nothing."""
-    session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
+    session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(show), Signals())
     for text in crew.sentences(plan.run):
-        say(f"# {text}")
+        show(f"# {text}")
     with session.opened():
         for point in plan.points:
             if point.slicing:
                 keys = {side: point.key(side, 1) for side in "AB"}
-                say(f"# both sides take turns: {keys['A'].id}")
+                show(f"# both sides take turns: {keys['A'].id}")
                 preview_pair(session, plan.setups, keys, point.slicing, plan.run.seed)
                 continue
             for key in order(point, 1, plan.run.seed):
                 assert key.side is not None
-                say(f"# side {key.side}: {key.id}")
+                show(f"# side {key.side}: {key.id}")
                 session.setup = plan.setups[key.side]
                 session.cell(key)
-        say("# further rounds follow until all is decided; then the machine's state is restored")
+        show("# further rounds follow until all is decided; then the machine's state is restored")
 
 
 def execute(
-    planned: Callable[[], Plan],
+    plan: Plan,
+    signals: Signals,
     seconds: float,
-    wait: float = 0,
     executor: Callable[[str], Executor] = Executor,
 ) -> Progress:
-    """Make the plan and measure for at most `seconds`; restore the machine's state in any case.
+    """Measure for at most `seconds` on the held machine; restore its state in any case.
 
-    `planned` is called while the machine is locked: only then are all CPUs online, even if an
-    earlier run was killed. `wait`: seconds to wait until another run releases the machine.
     `executor` makes what runs the commands, for a tag.
 
     Raises:
         FscaleError: nothing could be measured, the user stopped it, or the machine's state could
             not be restored.
     """
-    console = terminal(error=True)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
-
-    state, signals = paths.state_dir(), Signals()
-    with signals.installed(), machine_held(state, say, wait):
-        plan = planned()
-        run = plan.run
-        for warning in run.warnings:
-            say(f"warning: {warning}")
-        for text in crew.sentences(run):
-            say(text)
-        plan.save()
-        session = Session(plan.setups["A"], plan.store, state, executor(new_tag()), signals)
-        with recorded(run, plan.store, RESTORED):
-            with (
-                warnings_kept(run, session, say),
-                session.opened(),
-                ProgressTable(plan.points, plan.settings) as table,
-            ):
-                for side, setup in plan.setups.items():
-                    session.setup = setup
-                    session.refuse_without_effect([plan.points[0].key(side, 1)])
-                refuse_identical(plan, session)
-                progress = measure(LocalSource(plan, session), plan.aim, seconds, table)
-            plan.save(progress.looks)
-            run.planned_cells = len(progress.cells)
+    run = plan.run
+    for warning in run.warnings:
+        _say(f"warning: {warning}")
+    for text in crew.sentences(run):
+        _say(text)
+    plan.save()
+    session = Session(plan.setups["A"], plan.store, paths.state_dir(), executor(new_tag()), signals)
+    with recorded(run, plan.store, RESTORED):
+        with (
+            warnings_kept(run, session, _say),
+            session.opened(),
+            ProgressTable(plan.points, plan.settings) as table,
+        ):
+            for side, setup in plan.setups.items():
+                session.setup = setup
+                session.refuse_without_effect([plan.points[0].key(side, 1)])
+            refuse_identical(plan, session)
+            progress = measure(LocalSource(plan, session), plan.aim, seconds, table)
+        plan.save(progress.looks)
+        run.planned_cells = len(progress.cells)
     for reason in progress.not_sliced.values():
-        say(f"measured in whole repetitions because the first pair in slices failed: {reason}")
+        _say(f"measured in whole repetitions because the first pair in slices failed: {reason}")
     for reason in progress.given_up.values():
-        say(f"gave up a point: {reason}")
+        _say(f"gave up a point: {reason}")
     if progress.out_of_time and progress.open:
-        say(f"the time limit is reached; {len(progress.open)} points are undecided")
+        _say(f"the time limit is reached; {len(progress.open)} points are undecided")
     return progress
+
+
+def _say(text: str) -> None:
+    say(text, error=True)

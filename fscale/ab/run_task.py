@@ -12,6 +12,7 @@ from fscale.farm.task import Task
 from fscale.model.load import Load
 from fscale.model.variant import parse
 from fscale.runner.run_task import Told
+from fscale.runner.session import this_machine_held
 from fscale.runner.tasks import request_from
 
 
@@ -32,16 +33,13 @@ def compare(
         target = output / role
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(directory / role, target)
-    execute(
-        lambda: make(
+    with this_machine_held(work["wait"]) as signals:
+        plan = make(
             request_from(work, output, applications),
             parse(work["base"]),
             parse(work["new"]),
             Settings.model_validate(work["settings"]),
             work["repetitions"],
             slices=work["slices"],
-        ),
-        work["seconds"],
-        work["wait"],
-        Told,
-    )
+        )
+        execute(plan, signals, work["seconds"], Told)

@@ -42,6 +42,7 @@ from fscale.commands.options.shared import (
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import print_line
 from fscale.model.variant import parse
+from fscale.runner.session import this_machine_held
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
 
@@ -187,5 +188,6 @@ def _ab(
             with Signals().installed(), nodes_of(on) as engine:
                 tasks.measure_on(engine, request, asked)
         else:
-            run.execute(plan, seconds, measured.wait)
+            with this_machine_held(measured.wait) as signals:
+                run.execute(plan(), signals, seconds)
     judge_paired(output, settings, outputs, everything)

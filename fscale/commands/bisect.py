@@ -24,6 +24,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
+from fscale.runner.session import this_machine_held
 from fscale.vm.guest import GuestError
 from fscale.vm.request import GuestRequest
 from fscale.vm.tasks import BootFailed
@@ -168,16 +169,13 @@ def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
 def _measure(
     request: Request, sides: list[Variant], settings: Settings, minutes: float, wait: float
 ) -> Comparison:
-    from fscale.ab.plan import Plan, make  # noqa: PLC0415
+    from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute  # noqa: PLC0415
 
     base, new = sides
-
-    def plan() -> Plan:
-        made = make(request, base, new, settings, 0, slices=None)
-        return replace(made, one_is_enough=True)
-
-    execute(plan, 60 * minutes, wait)
+    with this_machine_held(wait) as signals:
+        plan = make(request, base, new, settings, 0, slices=None)
+        execute(replace(plan, one_is_enough=True), signals, 60 * minutes)
     return _compare(request.output, None, settings)
 
 

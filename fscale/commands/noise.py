@@ -31,6 +31,7 @@ from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, print_line, terminal
 from fscale.model.variant import parse
 from fscale.model.words import plural
+from fscale.runner.session import this_machine_held
 
 if TYPE_CHECKING:
     from fscale.analysis.compare.noise import NoiseReport, PointNoise
@@ -119,7 +120,8 @@ def _noise(
     if dry_run:
         preview(plan(), print_line)
         return
-    execute(plan, 60 * max_minutes, measured.wait)
+    with this_machine_held(measured.wait) as signals:
+        execute(plan(), signals, 60 * max_minutes)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)
     if json_output:
         typer.echo(report.model_dump_json(by_alias=True, indent=1))

@@ -17,7 +17,6 @@ from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
 from fscale.commands.options.writable import TERMINAL
-from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import CellKey
@@ -26,7 +25,7 @@ from fscale.model.terminal import print_line, say, terminal
 from fscale.runner.prepare import prepare
 from fscale.runner.progress import summary, tally
 from fscale.runner.run import execute, execute_on, preview
-from fscale.runner.session import machine_held
+from fscale.runner.session import this_machine_held
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import plan
 from fscale.runner.turn_server import ControllerLine, offer_cell
@@ -84,17 +83,16 @@ def _run(
         preview(prepared, print_line)
         return
     outputs = written.files
-    signals = Signals()
     aside = TERMINAL in outputs.values()
     if asked.on is not None:
-        with signals.installed(), nodes_of(asked.on) as engine:
+        with Signals().installed(), nodes_of(asked.on) as engine:
             planned = plan(request, asked.wait, engine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):
                 execute_on(engine, planned)
         _finish(planned.store, planned.cells, aside)
         return
-    with signals.installed(), machine_held(paths.state_dir(), _say, asked.wait):
+    with this_machine_held(asked.wait) as signals:
         prepared = prepare(request)
         _say_shortage(prepared.cells)
         with _written(prepared.store.directory, outputs):
@@ -121,14 +119,11 @@ def _written(run: Path, outputs: Mapping[Format, Path]) -> Iterator[None]:
     write(run, outputs)
 
 
-def _say(text: str) -> None:
-    say(text, error=True)
-
-
 def _say_shortage(cells: Sequence[CellKey]) -> None:
     """Print before the first cell that the run has too few repetitions to be compared."""
     if lacking := shortage([k for k in cells if not k.control], Settings()):
-        _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
+        text = f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)"
+        say(text, error=True)
 
 
 def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:

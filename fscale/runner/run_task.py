@@ -13,7 +13,7 @@ from fscale.model.results import Run
 from fscale.model.store import RUN_FILE
 from fscale.model.terminal import say
 from fscale.runner.prepare import Prepared, prepare
-from fscale.runner.session import Session, machine_held, new_tag
+from fscale.runner.session import Session, new_tag, this_machine_held
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import refuse_other_machine, request_from
 from fscale.system.executor import Executor
@@ -41,11 +41,7 @@ def measure(
         FscaleError: this machine cannot, or is not like the one that planned the run.
         Interrupted: somebody stopped it; the cell is stored with that status.
     """
-    signals = Signals()
-    with (
-        signals.installed(),
-        machine_held(paths.state_dir(), lambda text: say(text, error=True), task.work["wait"]),
-    ):
+    with this_machine_held(task.work["wait"]) as signals:
         prepared = prepare(request_from(task.work, output, applications))
         if task.keys:
             planned = Run.model_validate_json((directory / RUN_FILE).read_bytes())

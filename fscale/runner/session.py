@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscale.model import fault, filetest
+from fscale.model import fault, filetest, paths
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.fault import Fault
 from fscale.model.load import Outcome, Target
-from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now
 from fscale.model.store import Store
+from fscale.model.terminal import say
 from fscale.runner import guard
 from fscale.runner.cell.measure import measure, seed_of
 from fscale.runner.machine import host
@@ -70,9 +70,9 @@ class Session:
         try:
             self.journal.apply(RunProcesses(tag=self.tag))
             tracefs = self.setup.profilers and powers.no_mount() is None
-            if tracefs and not filetest.is_dir(TRACEFS / "events"):
+            if tracefs and not filetest.is_dir(paths.TRACEFS / "events"):
                 self.journal.apply(
-                    Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
+                    Mount(source="tracefs", target=paths.TRACEFS, fstype="tracefs", own=False)
                 )
             self.cpus.settle(self.setup.fewest)
             yield
@@ -400,7 +400,17 @@ def new_tag() -> str:
 
 
 @contextlib.contextmanager
-def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> Iterator[None]:
+def this_machine_held(wait: float = 0) -> Iterator[Signals]:
+    """Catch signals, and hold this machine; see `machine_held`, also for its errors."""
+    with (
+        Signals().installed() as signals,
+        machine_held(paths.state_dir(), lambda text: say(text, error=True), wait),
+    ):
+        yield signals
+
+
+@contextlib.contextmanager
+def machine_held(state: Path, show: Callable[[str], None], wait: float = 0) -> Iterator[None]:
     """Hold the machine's lock, after undoing what an interrupted run left behind.
 
     A run is prepared inside this block, because only here all CPUs are certainly online. `wait` is
@@ -413,7 +423,7 @@ def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> It
     with exclusive(state, wait):
         undone, failures = recover(state)
         if undone:
-            say(f"an earlier run was interrupted; restored: {', '.join(undone)}")
+            show(f"an earlier run was interrupted; restored: {', '.join(undone)}")
         if failures:
             raise FscaleError(
                 f"an earlier run was interrupted, and its changes cannot be undone: "

@@ -16,6 +16,7 @@ from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
 from fscale.model.variant import parse
 from fscale.runner.request import Request
+from fscale.runner.session import this_machine_held
 from fscale.runner.storage import disk
 from fscale.system import powers
 from tests.validation.delay import patched
@@ -122,7 +123,8 @@ def test_a_disk_is_two_partitions_while_a_pair_lasts(tmp_path: Path, device: Pat
         by_id=device.parent,
     )
     sides = parse("ext4"), parse("xfs")
-    execute(lambda: make(request, *sides, Settings(), 4, slices=None), 200, wait=200)
+    with this_machine_held(200) as signals:
+        execute(make(request, *sides, Settings(), 4, slices=None), signals, 200)
     node = device.resolve()
     cells = [
         Cell.model_validate_json(file.read_text()) for file in (tmp_path / "out/cells").iterdir()

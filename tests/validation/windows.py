@@ -21,6 +21,7 @@ from fscale.model.paths import BENCH
 from fscale.model.results import Cell
 from fscale.model.variant import parse
 from fscale.runner.request import Request
+from fscale.runner.session import this_machine_held
 
 FOREVER = 1e7
 
@@ -66,13 +67,10 @@ def run(
         binary=BENCH,
         applications=loads,
     )
-    execute(
-        lambda: make(
-            request, parse(base), parse(new), settings or Settings(), repetitions, slices=slices
-        ),
-        FOREVER,
-        wait=FOREVER,
-    )
+    sides = parse(base), parse(new)
+    with this_machine_held(FOREVER) as signals:
+        plan = make(request, *sides, settings or Settings(), repetitions, slices=slices)
+        execute(plan, signals, FOREVER)
     return output
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Each way to compare two sides heeds an option, or refuses it."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from fscale.ab import guest_plan, guest_run, guests, plan, run
 from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
-from fscale.commands import ab, bisect
+from fscale.commands import ab, bisect, noise
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.measure import PairedOptions
 from fscale.model.catalogue import load_suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
+from fscale.runner.signals import Signals
 from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
@@ -36,19 +38,34 @@ class Reached(Exception):  # noqa: N818 - it says where the command came to
         self.text = repr(heeded)
 
 
+@dataclass
+class Made:
+    """In the place of a plan: all that it was made of."""
+
+    heeded: object
+    points: tuple[()] = ()
+    one_is_enough: bool = False
+
+
+@contextmanager
+def held(wait: float) -> Iterator[Signals]:
+    """In the place of this_machine_held."""
+    try:
+        yield Signals()
+    except Reached as reached:
+        raise Reached(reached.text, wait) from None
+
+
 @pytest.fixture(autouse=True)
 def _measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     def reached(*args: object, **given: object) -> None:
         raise Reached(args, given)
 
-    def execute(make: Any, seconds: float, wait: float) -> None:
-        try:
-            make()
-        except Reached as planned:
-            raise Reached(planned.text, seconds, wait) from None
-
-    monkeypatch.setattr(plan, "make", reached)
-    monkeypatch.setattr(run, "execute", execute)
+    monkeypatch.setattr(plan, "make", lambda *args, **given: Made((args, given)))
+    monkeypatch.setattr(run, "preview", reached)
+    monkeypatch.setattr(run, "execute", reached)
+    for command in (ab, bisect, noise):
+        monkeypatch.setattr(command, "this_machine_held", held)
     for command in (ab, bisect):
         monkeypatch.setattr(command, "comparison_in_guests", lambda *a, **k: nullcontext((a, k)))
     monkeypatch.setattr(guest_run, "execute", reached)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """--fail-undecided: what nothing could be said about does not pass, if the user asks for that."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from fscale.ab import run
+from fscale.ab import plan, run
 from fscale.cli import app
+from fscale.commands import ab
 from tests.support.synthetic import grid, write_run
 
 
@@ -29,6 +32,8 @@ def test_of_ab(
         write_run(output, noisy)
         (output / "ab.json").write_text('{"schema": 1, "base": "a", "new": "b", "looks": []}')
 
+    monkeypatch.setattr(ab, "this_machine_held", nullcontext)
+    monkeypatch.setattr(plan, "make", lambda *_, **__: SimpleNamespace(points=[]))
     monkeypatch.setattr(run, "execute", measured)
     words = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--output", str(output)]
     done = CliRunner().invoke(app, [*words, *options])
