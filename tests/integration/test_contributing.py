@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from fscale.model.paths import ROOT
-from tests.support.clone import CODE, PARTS, copy_clone
+from tests.support.clone import CODE, copy_clone
 from tests.support.synthetic import grid, write_run
 
 PAGE = (ROOT / "docs/design/extending.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(rf"((?:{'|'.join(('fscale', *PARTS))})/[\w/]+\.py):(\w+)")
-
+WAYS = re.compile(r"^## The way of a cell$.*?^`TABLE`", re.MULTILINE | re.DOTALL)
+(STEPS,) = WAYS.findall((ROOT / "CONTRIBUTING.md").read_text())
 
 COMMANDS = [text for kind, *_, text in BOX.findall(PAGE) if kind == "sh"]
 
@@ -61,6 +61,10 @@ def test_the_boxes_are_found() -> None:
     assert len(kinds) == PAGE.count("```") / 2
 
 
-@pytest.mark.parametrize(("path", "name"), PLACE.findall((ROOT / "CONTRIBUTING.md").read_text()))
-def test_the_way_of_a_cell_is_there(path: str, name: str) -> None:
-    assert re.search(rf"^(?:class|def) {name}\b", (ROOT / path).read_text(), re.MULTILINE)
+@pytest.mark.parametrize("step", re.findall(r"^    .*", STEPS, re.MULTILINE))
+def test_a_step_is_where_the_page_says(step: str) -> None:
+    subject, (path, name) = step[4:28].strip("-> "), step.rpartition(" ")[2].split(":")
+    text = (ROOT / path).read_text()
+    assert re.search(rf"^(?:class|def) {name}\b", text, re.MULTILINE)
+    if subject[0].isupper():
+        assert re.search(rf"\b{subject.removesuffix('s')}", text), f"{path} has no {subject}"
