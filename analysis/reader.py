@@ -15,7 +15,7 @@ from fscale.farm import results as farm_results
 from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
-from fscale.model.results import Cell, Control, Run
+from fscale.model.results import Cell, CpuControl, Run
 from fscale.model.store import RUN_FILE, Store
 
 # Beyond these bounds a quotient or a logarithm may not be a finite number.
@@ -173,7 +173,7 @@ def load(run_dir: Path) -> Results:
     hosts = _hosts(run_dir, run, cells)
     if hosts:
         _name_measuring_hosts(run, set(hosts.values()))
-    cells, mixed = _one_control(cells)
+    cells, mixed = _one_cpu_control(cells)
     controls = tuple(cell for cell in cells if cell.key.control)
     whatifs = tuple(cell for cell in cells if cell.key.whatif)
     others = tuple(cell for cell in cells if not cell.key.control and not cell.key.whatif)
@@ -212,7 +212,7 @@ def _name_measuring_hosts(run: Run, hosts: set[str]) -> None:
         machine.hostname, machine.boots = name, None
 
 
-def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+def _one_cpu_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     """Make each point use a single CPU control (hotplug or affinity); return warnings as well.
 
     A machine with its other CPUs offline differs from one with all CPUs online. Older runs switched
@@ -223,7 +223,7 @@ def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     good = [cell for cell in cells if cell.status == "ok"]
     if len({cell.cpu_control for cell in good}) < 2:
         return cells, []
-    controls: dict[str, Counter[Control]] = defaultdict(Counter)
+    controls: dict[str, Counter[CpuControl]] = defaultdict(Counter)
     for cell in good:
         controls[_both_sides(cell)][cell.cpu_control] += 1
     kept = {

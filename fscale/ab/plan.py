@@ -89,10 +89,10 @@ def make(
         raise FscaleError(
             "the device changed while it was being checked; nothing was written to it"
         )
-    control = store.control()
-    host.control(a.setup.machine, control)
+    measured_by = store.cpu_control()
+    host.choose_cpu_control(a.setup.machine, measured_by)  # refuses what `Cpus` would refuse later
     setups = {
-        name: replace(_setup(prepared, side), control=control)
+        name: replace(_setup(prepared, side), measured_by=measured_by)
         for name, prepared, side in (("A", a, base), ("B", b, new))
     }
     cut = {

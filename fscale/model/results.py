@@ -13,7 +13,7 @@ from fscale.model.fault import Fault
 from fscale.model.limits import MOST_CORES, MOST_WORKERS_PER_CPU
 from fscale.model.simulation import Simulation
 
-Control = Literal["hotplug", "affinity"]
+CpuControl = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
 CpuPlacement = Literal["packed", "spread"]
 NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
@@ -181,7 +181,7 @@ class Cell(Strict):
         description="whether page cache, dentries and inodes were dropped before the cell; null if "
         "not recorded",
     )
-    cpu_control: Control = "affinity"
+    cpu_control: CpuControl = "affinity"
     cpus: list[int] = Field(default_factory=list)
     commands: list[Command] = Field(default_factory=list)
     bench: BenchOutput | None = None

@@ -11,7 +11,7 @@ from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
-from fscale.model.results import Cell, CellKey, Control, Run
+from fscale.model.results import Cell, CellKey, CpuControl, Run
 
 RUN_FILE = "run.json"
 AB_FILE = "ab.json"
@@ -91,9 +91,9 @@ class Store:
         cell = self.load_cell(key)
         return cell is not None and cell.status == "ok"
 
-    def control(self) -> Control | None:
+    def cpu_control(self) -> CpuControl | None:
         """Return how most good cells were restricted to their CPUs; None without a good cell."""
-        controls: Counter[Control] = Counter()
+        controls: Counter[CpuControl] = Counter()
         with contextlib.suppress(OSError):
             for name in self._folder.names("cells", ".json"):
                 with contextlib.suppress(OSError, ValidationError):

@@ -150,8 +150,8 @@ def _set_up(
     store: Store,
 ) -> Setup:
     """Collect what all cells share; existing cells decide how CPUs are restricted."""
-    suite, control = selection.suite, store.control()
-    host.control(machine, control)
+    suite, measured_by = selection.suite, store.cpu_control()
+    host.choose_cpu_control(machine, measured_by)  # refuses what `Cpus` would refuse later
     return Setup(
         machine=machine,
         variants=selection.variants,
@@ -177,7 +177,7 @@ def _set_up(
         missing=resources.missing,
         profilers=selection.profilers,
         fewest=min((cell.cores for cell in cells), default=1),
-        control=control,
+        measured_by=measured_by,
     )
 
 

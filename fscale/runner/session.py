@@ -51,7 +51,7 @@ class Session:
         self.signals = signals
         self.tag = do.tag or "dry"
         self.journal = Journal(state / "journal", do, signals.deferred)
-        self.cpus = host.Cpus(setup.machine, self.journal, setup.control)
+        self.cpus = host.Cpus(setup.machine, self.journal, setup.measured_by)
         self.media = Media(self.journal, self.cpus, state, self.tag)
         self.refused = False
         """whether the last cell failed only because the kernel refused CPU hotplug"""

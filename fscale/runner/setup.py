@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fscale.model.config import FileSystem, Medium
 from fscale.model.load import Load, LoadSettings
-from fscale.model.results import Control, Machine, Mounted
+from fscale.model.results import CpuControl, Machine, Mounted
 from fscale.model.variant import Variant
 from fscale.runner.cell.measure import Limits
 from fscale.runner.profilers.context import CellProfiler
@@ -38,5 +38,5 @@ class Setup:
     profilers: Mapping[str, CellProfiler] = field(default_factory=dict)
     fewest: int = 1
     """cores of the cell with the fewest cores"""
-    control: Control | None = None
+    measured_by: CpuControl | None = None
     """how the existing cells of a resumed run were restricted to their CPUs"""

@@ -11,7 +11,7 @@ from typing import NoReturn, get_args
 
 from fscale.model.errors import FscaleError
 from fscale.model.perfstat import cpu_list
-from fscale.model.results import Control, Cpu, CpuType, Machine
+from fscale.model.results import Cpu, CpuControl, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
 from fscale.model.words import ranges
 from fscale.runner.machine import affinity, confinement, inherited, kernel, tuning
@@ -236,8 +236,8 @@ def own_cgroup() -> Path | None:
     return own if text(own / "cgroup.type") in (None, "domain") else None
 
 
-def control(machine: Machine, measured_by: Control | None = None) -> Control:
-    """Decide how a run is restricted to its CPUs: by hotplug if possible, else by affinity.
+def choose_cpu_control(machine: Machine, measured_by: CpuControl | None = None) -> CpuControl:
+    """Choose how a run is restricted to its CPUs: by hotplug if possible, else by affinity.
 
     `measured_by` is how the existing cells of a resumed run were restricted.
 
@@ -272,7 +272,7 @@ class Cpus:
     """
 
     def __init__(
-        self, machine: Machine, journal: Journal, measured_by: Control | None = None
+        self, machine: Machine, journal: Journal, measured_by: CpuControl | None = None
     ) -> None:
         """`measured_by` is how the existing cells of a resumed run were restricted."""
         self.order = machine.cpu_order
@@ -285,7 +285,7 @@ class Cpus:
         self._initial = _online()
         self._wanted = dict(self._initial)
         self._patience = PATIENCE
-        self.control = control(machine, measured_by)
+        self.control = choose_cpu_control(machine, measured_by)
 
     def settle(self, fewest: int) -> None:
         """Try to leave only `fewest` CPUs online; if the kernel refuses, fall back to affinity.

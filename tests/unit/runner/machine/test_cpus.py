@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.model.results import Control
+from fscale.model.results import CpuControl
 from fscale.runner.machine import changes, host
 from fscale.runner.machine.host import Cpus, HotplugRefused
 from fscale.runner.machine.journal import Journal, recover
@@ -67,7 +67,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
 
 @pytest.fixture
 def begun(kernel: Kernel, tmp_path: Path) -> Callable[..., Cpus]:
-    def begin(measured_by: Control | None = None, fewest: int = 1) -> Cpus:
+    def begin(measured_by: CpuControl | None = None, fewest: int = 1) -> Cpus:
         cpus = Cpus(machine(COUNT), Journal(tmp_path / "journal", kernel), measured_by)
         cpus.settle(fewest)
         return cpus
@@ -181,7 +181,9 @@ def test_cells_by_hotplug_are_not_gone_on_with_by_affinity(
 
 
 @pytest.mark.parametrize("control", [None, "affinity"])
-def test_what_others_switch_is_seen(begun: Begun, kernel: Kernel, control: Control | None) -> None:
+def test_what_others_switch_is_seen(
+    begun: Begun, kernel: Kernel, control: CpuControl | None
+) -> None:
     cpus = begun(control)
     cpus.select(2)
     assert cpus.changed() is None
