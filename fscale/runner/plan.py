@@ -59,7 +59,7 @@ def left_out(
     filesystems: Mapping[str, FileSystem | None],
     counts: list[int],
 ) -> list[str]:
-    """List the combinations of a suite that `make` leaves out, one sentence with a reason each."""
+    """List the combinations that `make_keys` leaves out, one sentence with a reason each."""
     ids = _ids(suite, descriptors)
     split = [name for name, fs in filesystems.items() if _is_split(fs)]
     sentences = []
@@ -85,7 +85,7 @@ def _is_split(fs: FileSystem | None) -> bool:
     return fs is not None and fs.partitions > 1
 
 
-def make(
+def make_keys(
     suite: Suite,
     descriptors: Mapping[str, Descriptor],
     media: Mapping[str, Medium],

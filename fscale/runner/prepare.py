@@ -60,7 +60,7 @@ def prepare(request: Request) -> Prepared:
     store = Store(request.output)
     old = store.load_run()
     seed = _seed(request, old)
-    cells = plan.make(
+    cells = plan.make_keys(
         selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
         selection.descriptors,
         selection.media,
@@ -69,7 +69,7 @@ def prepare(request: Request) -> Prepared:
         seed,
     )
     resources = find_resources(request, selection, machine, cells)
-    run = _begin(request, selection, machine, counts, seed, cells, resources)
+    run = _record(request, selection, machine, counts, seed, cells, resources)
     if old:
         runs.resume(old, run, request.output)
     setup = _set_up(selection, machine, seed, cells, resources, store)
@@ -99,7 +99,7 @@ def _seed(request: Request, old: Run | None) -> int:
     return old.seed if old else random.SystemRandom().getrandbits(32)
 
 
-def _begin(
+def _record(
     request: Request,
     selection: Selection,
     machine: Machine,

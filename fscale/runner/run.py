@@ -54,7 +54,7 @@ def execute(
     session = Session(
         prepared.setup, prepared.store, paths.state_dir(), executor(new_tag()), signals
     )
-    reporter = _begin(run, prepared.cells, todo, prepared.resumed, _estimate(prepared))
+    reporter = _reporter(run, prepared.cells, todo, prepared.resumed, _estimate(prepared))
     with (
         recorded(run, prepared.store, RESTORED),
         warnings_kept(run, session, reporter.say),
@@ -81,7 +81,7 @@ def execute_on(engine: NodeEngine, planned: PlannedRun) -> None:
     """
     run, todo = planned.run, planned.todo
     about = f"{len(todo)} cells to measure, {engine.slots} at the same time"
-    reporter = _begin(run, planned.cells, todo, planned.resumed, about)
+    reporter = _reporter(run, planned.cells, todo, planned.resumed, about)
     with recorded(run, planned.store, RESTORED):
         try:
             with reporter:
@@ -104,7 +104,7 @@ def warnings_kept(run: Run, session: Session, say: Callable[[str], None]) -> Ite
         run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
 
 
-def _begin(
+def _reporter(
     run: Run, cells: Sequence[CellKey], todo: Sequence[CellKey], resumed: bool, about: str
 ) -> Reporter:
     done = len(cells) - len(todo)

@@ -151,7 +151,7 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     arranged = sockets(described, vcpus)
     check_output(sweep.output)
     counts = sorted(set(sweep.cores))
-    cells = plans.make(suite, loads, media, filesystems, counts, sweep.seed)
+    cells = plans.make_keys(suite, loads, media, filesystems, counts, sweep.seed)
     kernel = kernels.resolve(
         sweep.kernel, steps, modules=sweep.kernel_modules, tree=sweep.kernel_tree
     )

@@ -38,7 +38,7 @@ from fscale.model.results import Cell, CellKey
 from fscale.model.topology import cpu_order
 from fscale.runner import resources
 from fscale.runner.machine import host
-from fscale.runner.plan import make
+from fscale.runner.plan import make_keys
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request, parse_cores
 from fscale.runner.run import preview
@@ -121,10 +121,10 @@ def test_numbers_and_the_largest_of_core_counts() -> None:
 def test_the_cells_of_a_suite_have_its_workers_and_their_placement() -> None:
     chosen = suite(workers_per_cpu=3, placement="spread", control=0.1)
     controlled = {**KNOWN, "spin": KNOWN["DRBL"].model_copy(update={"id": "spin", "control": True})}
-    made = make(chosen, controlled, MEDIA, described(suite()), [1, 2], 1)
+    made = make_keys(chosen, controlled, MEDIA, described(suite()), [1, 2], 1)
     assert any(one.control for one in made)
     assert {(one.workers_per_cpu, one.placement) for one in made} == {(3, "spread")}
-    usual = make(suite(), KNOWN, MEDIA, described(suite()), [1, 2], 1)
+    usual = make_keys(suite(), KNOWN, MEDIA, described(suite()), [1, 2], 1)
     assert {one.workers_per_cpu for one in usual} == {1}
 
 

@@ -220,7 +220,7 @@ def test_only_loads_that_can_be_spread_get_partitions() -> None:
     descriptors = {app.descriptor.id: app.descriptor for app in applications()}
     media = {"ram": Medium(title="m", kind="loop", size=1 << 30)}
     filesystems = {name: catalogue.load_filesystem(name) for name in suite.filesystems}
-    cells = plan.make(suite, descriptors, media, filesystems, [1], seed=1)
+    cells = plan.make_keys(suite, descriptors, media, filesystems, [1], seed=1)
     assert {(c.workload, c.filesystem) for c in cells} == {
         ("exim", "ext4"), ("exim", "ext4:4"), ("dbench", "ext4"),
     }  # fmt: skip

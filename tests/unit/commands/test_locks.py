@@ -137,7 +137,7 @@ def test_profiling_cells_stand_among_the_scored_ones() -> None:
     )  # fmt: skip
     media = {"ram": Medium(title="ram", kind="loop", size=1 << 30)}
     filesystems = {"btrfs": catalogue.load_filesystem("btrfs")}
-    cells = plan.make(suite, {"MWCM": descriptor("MWCM")}, media, filesystems, [1, 2], 1)
+    cells = plan.make_keys(suite, {"MWCM": descriptor("MWCM")}, media, filesystems, [1, 2], 1)
     found = sorted((c.repetition, c.profile or "") for c in cells)
     expected = [(1, ""), (1, "cpu"), (1, "locks"), (2, "")]
     assert found == sorted(expected * 2)

@@ -67,7 +67,7 @@ def described(asked: Suite) -> dict[str, FileSystem | None]:
 
 
 def make(s: Suite, seed: int = 1, counts: list[int] | None = None) -> list[CellKey]:
-    return plan.make(s, KNOWN, MEDIA, described(s), counts or [1, 2], seed)
+    return plan.make_keys(s, KNOWN, MEDIA, described(s), counts or [1, 2], seed)
 
 
 def test_every_combination_that_makes_sense_once_a_repetition() -> None:
@@ -84,7 +84,7 @@ def test_what_stands_apart_is_measured_where_it_is_named() -> None:
     apart = {**KNOWN, "DWRL": descriptor("DWRL", ["buffered"]).model_copy(update={"apart": True})}
     for workloads, found in (("all", False), (["DRBL", "DWRL"], True)):
         asked = suite(workloads=workloads)
-        cells = plan.make(asked, apart, MEDIA, described(asked), [1], 1)
+        cells = plan.make_keys(asked, apart, MEDIA, described(asked), [1], 1)
         assert ("DWRL" in {cell.workload for cell in cells}) == found
 
 
@@ -206,7 +206,7 @@ def test_each_file_system_in_memory_is_measured_once() -> None:
         media: dict[str, Medium], filesystems: dict[str, FileSystem | None]
     ) -> set[tuple[str, str]]:
         asked = suite(media=list(media), repetitions=1, workloads=["MWCL", "MWCL"])
-        cells = plan.make(asked, KNOWN, media, filesystems, [1], 1)
+        cells = plan.make_keys(asked, KNOWN, media, filesystems, [1], 1)
         assert len({c.id for c in cells}) == len(cells)
         return {(c.filesystem, c.medium) for c in cells}
 
@@ -250,7 +250,7 @@ def left_out(asked: Suite, descriptors: dict[str, Descriptor], counts: list[int]
 def test_partitions_are_for_workloads_that_can_spread() -> None:
     spread = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"partitions": True})}
     asked = suite(filesystems=["ext4", "ext4:4"], repetitions=1, workloads=["DRBL", "MWCL"])
-    cells = plan.make(asked, spread, MEDIA, described(asked), [1], 1)
+    cells = plan.make_keys(asked, spread, MEDIA, described(asked), [1], 1)
     assert {(c.workload, c.filesystem) for c in cells} == {
         ("DRBL", "ext4"), ("MWCL", "ext4"), ("MWCL", "ext4:4"),
     }  # fmt: skip
@@ -268,7 +268,7 @@ def test_nothing_to_measure() -> None:
     assert "1, 2 cores" in str(caught.value)
     two = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"modes": []})}
     with pytest.raises(FscaleError, match=r"mode buffered or direct .* 1 cores"):
-        plan.make(suite(workloads=["MWCL"]), two, MEDIA, described(suite()), [1], 1)
+        plan.make_keys(suite(workloads=["MWCL"]), two, MEDIA, described(suite()), [1], 1)
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -308,7 +308,7 @@ CONTROLS = {
 
 
 def with_controls(s: Suite, seed: int = 1, counts: list[int] | None = None) -> list[CellKey]:
-    return plan.make(s, KNOWN | CONTROLS, MEDIA, described(s), counts or [1, 2], seed)
+    return plan.make_keys(s, KNOWN | CONTROLS, MEDIA, described(s), counts or [1, 2], seed)
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 3, 11])

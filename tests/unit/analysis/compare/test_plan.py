@@ -38,7 +38,7 @@ def planned(name: str, counts: list[int]) -> list[CellKey]:
         known = {w: known[w] for w in (*PAPER, *BACKGROUND)}
     filesystems = {fs: catalogue.load_filesystem(fs) for fs in suite.filesystems}
     media = {medium: catalogue.load_medium(medium) for medium in suite.media}
-    return plan.make(suite, known, media, filesystems, counts, seed=1)
+    return plan.make_keys(suite, known, media, filesystems, counts, seed=1)
 
 
 def measured(directory: Path, keys: list[CellKey], mwcm: float = 1.0) -> Path:
