@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-OF_ALL = "workers"  # the option that each workload has; the page describes it once
+OF_ALL = "workers"  # the option that each workload has, with a section of its own
+PROPERTIES = {
+    "consumes": "use up a stock",
+    "background": "the last CPU is the writer's; only the readers' operations count",
+    "puts_off": "defer work: `fscale ab` settles after each of their turns",
+    "defers_frees": "free after an RCU grace period: `fscale ab` pauses after each of their turns",
+    "control": "controls: measured at each core count of a run",
+}
 
 
 def row(*cells: str) -> str:
@@ -25,6 +32,13 @@ def overview(workloads: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def setups(workloads: Iterable[dict[str, Any]]) -> str:
+    """What each workload does, and on what, in one line each."""
+    lines = [row("Id", "What it does", "Exists before"), row(*["---"] * 3)]
+    lines += [row(w["id"], w["title"], w["setup"].replace("$", "\\$")) for w in workloads]
+    return "\n".join(lines)
+
+
 def takes(option: dict[str, Any]) -> str:
     """The choices of an option, or the numbers that it takes."""
     if option["choices"]:
@@ -33,30 +47,24 @@ def takes(option: dict[str, Any]) -> str:
     return f"{option['least']} to {option['most']}{multiples}"
 
 
-def details(workload: dict[str, Any]) -> str:
-    """Everything that a descriptor says."""
-    lines = [f"### {workload['id']}", "", f"{workload['title']}.", ""]
-    lines += [f"- One operation: `{workload['operation']}`"]
-    lines += [f"- Exists before: {workload['setup'].replace('$', chr(92) + '$')}"]
-    lines += [f"- Modes: {', '.join(workload['modes'])}"]
-    if workload["consumes"]:
-        lines += ["- Uses up a stock"]
-    if workload["background"]:
-        lines += ["- The last CPU is the writer's; only the readers' operations count"]
-    if workload["puts_off"]:
-        lines += ["- Defers work: `fscale ab` settles after each of its turns"]
-    if workload["defers_frees"]:
-        lines += ["- Frees after an RCU grace period: `fscale ab` pauses after each of its turns"]
-    if workload["control"]:
-        lines += ["- A control: measured at each core count of a run"]
-    elif workload["apart"]:
-        lines += ["- Measured only if it is named"]
-    for option in workload["options"]:
-        if option["name"] == OF_ALL:
-            continue
-        lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}"]
-        lines[-1] += f" ({takes(option)})"
-    lines += [f"- Source: {workload['paper']}"] if workload["paper"] else []
+def options(workloads: Iterable[dict[str, Any]]) -> str:
+    """Each option once, with the workloads that have it."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for workload in workloads:
+        for option in workload["options"]:
+            if option["name"] != OF_ALL:
+                cells = (f"`{option['name']}={option['default']}`", option["help"], takes(option))
+                found.setdefault(cells, []).append(workload["id"])
+    lines = [row("Option", "Meaning", "Values", "Workloads"), row(*["---"] * 4)]
+    return "\n".join([*lines, *(row(*cells, ", ".join(ids)) for cells, ids in found.items())])
+
+
+def properties(workloads: Iterable[dict[str, Any]]) -> str:
+    """Which workloads have each property of PROPERTIES."""
+    workloads = list(workloads)
+    lines = [row("Workloads", "Property"), row("---", "---")]
+    for key, says in PROPERTIES.items():
+        lines += [row(", ".join(w["id"] for w in workloads if w[key]), says)]
     return "\n".join(lines)
 
 
@@ -71,7 +79,8 @@ def main() -> int:
     of_papers = [w for w in workloads if w["paper"]]
     text = text.replace("@PAPERS@", overview(of_papers))
     text = text.replace("@OTHERS@", overview(w for w in workloads if not w["paper"]))
-    text = text.replace("@DETAILS@", "\n\n".join(details(w) for w in workloads))
+    for place, table in (("SETUPS", setups), ("OPTIONS", options), ("PROPERTIES", properties)):
+        text = text.replace(f"@{place}@", table(workloads))
     sys.stdout.write(text)
     return 0
 
