@@ -165,12 +165,6 @@ def unmount() -> None:
         raise Fault(f"umount {MOUNT}: {os.strerror(ctypes.get_errno())}")
 
 
-def load_module(name: str, file: Path) -> None:
-    """Load this file instead of the loaded module, of which no file system is mounted."""
-    command(["rmmod", name])
-    command(["insmod", str(file)])
-
-
 def make_ram_disks(mib: int) -> None:
     """The RAM disks of this guest; they take memory as they are filled."""
     command(["modprobe", "brd", f"rd_nr={len(RAM)}", f"rd_size={mib << 10}", "max_part=0"])

@@ -4,8 +4,7 @@
     bin/fscale vm exec --kernel 6.1 --smp 2 --memory 3G --fs lanefs -- \
         python3 -m tests.lanefs.mount_time --tib 1 --tib 4 --tib 16
 
-The device is a sparse file in memory, and the file system on it is empty. With --module, modules
-take turns: OLD.ko lies below this repository, which the guest sees.
+The device is a sparse file in memory, and the file system on it is empty.
 """
 
 import os
@@ -19,16 +18,7 @@ from typing import Annotated
 import typer
 
 from fscale.model import catalogue
-from tests.lanefs.device import (
-    MOUNT,
-    Fault,
-    Volume,
-    available,
-    command,
-    drop_caches,
-    load_module,
-    reads,
-)
+from tests.lanefs.device import MOUNT, Fault, Volume, available, command, drop_caches, reads
 
 app = typer.Typer(add_completion=False)
 
@@ -56,10 +46,6 @@ def measure(
     fs: Annotated[str, typer.Option(help="File system.")] = "lanefs",
     tib: Annotated[list[int] | None, typer.Option(help="Size in TiB; repeatable.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Mounts of each size.")] = 3,
-    module: Annotated[
-        list[Path] | None,
-        typer.Option(help="Module to load instead of the guest's; repeatable."),
-    ] = None,
 ) -> None:
     """Print a row for each mount.
 
@@ -68,19 +54,16 @@ def measure(
     memory that the mount keeps.
     """
     command(["modprobe", "loop"])
-    print("module tib mounted written counted reads mib")
+    print("tib mounted written counted reads mib")
     for size in tib or [1, 4, 16]:
         with sparse_device(size) as device:
             volume = Volume(catalogue.load_filesystem(fs), device)
             volume.make()
             for _ in range(rounds):
-                for file in module or [None]:
-                    if file:
-                        load_module(volume.fs.kernel, file)
-                    _row(file.stem if file else fs, size, volume)
+                _row(size, volume)
 
 
-def _row(name: str, tib: int, volume: Volume) -> None:
+def _row(tib: int, volume: Volume) -> None:
     drop_caches()
     memory, before, started = available(), reads(volume.device), time.monotonic()
     volume.mount()
@@ -97,7 +80,7 @@ def _row(name: str, tib: int, volume: Volume) -> None:
     taken = (memory - available()) / (1 << 20)
     volume.unmount()
     times = " ".join(f"{part:.2f}" for part in seconds)
-    print(f"{name} {tib} {times} {counted} {taken:.1f}", flush=True)
+    print(f"{tib} {times} {counted} {taken:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from tests.lanefs.functions.gate import Gate, gated, stacks, wait_until_in
 from tests.lanefs.functions.harness import (
     Failed,
     Place,
-    Skipped,
     check,
     equal,
     fails,
@@ -49,9 +48,7 @@ class _Volume:
 @contextmanager
 def _volume(place: Place, mib: int, alloc: str, counted: int) -> Iterator[_Volume]:
     """A file system of one domain, with a gate in front of all but so many of its block bitmaps."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the bitmaps are lanefs's")
+    place.own_lanefs("the bitmaps are lanefs's")
     with loop_device(place, mib, domains=1, alloc=alloc, inodes=1 << 20) as (loop, backing):
         found = read_layout(backing)
         first, end = found.bbitmap + counted, found.bbitmap + found.groups

@@ -12,7 +12,6 @@ from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.files import drop_caches
 from tests.lanefs.functions.harness import (
     Place,
-    Skipped,
     check,
     equal,
     fails,
@@ -31,9 +30,7 @@ LINK_MAX = 0x7FFFFFFF
 @long_test
 def a_bitmap_that_frees_what_is_in_use_is_found_out(place: Place) -> None:
     """A directory's blocks, free in a crafted bitmap, are not given out as its new ones."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the format is lanefs's")
+    place.own_lanefs("the format is lanefs's")
     with loop_device(place, 100, domains=1) as (device, backing):
         with mounted(place, device) as mount:
             (mount / "d").mkdir()
@@ -70,9 +67,7 @@ def _free_directory_blocks(image: Path, owner: int) -> None:
 @long_test
 def flags_that_are_none_are_found_out(place: Place) -> None:
     """EUCLEAN for an unknown flag, and for one of directories that a file has; fsck mends both."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the format is lanefs's")
+    place.own_lanefs("the format is lanefs's")
     for flags in (0x2, 0x10000):
         with loop_device(place, 100, domains=1) as (device, backing):
             with mounted(place, device) as mount:
@@ -113,9 +108,7 @@ def set_word(image: Path, number: int, offset: int, value: int) -> None:
 @long_test
 def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
     """Of the root, and of a span directory: no mount, and fsck brings back what there was."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the format is lanefs's")
+    place.own_lanefs("the format is lanefs's")
     for number in (ROOT, SPAN):
         with loop_device(place, 100, domains=2) as (device, backing):
             with mounted(place, device) as mount:
@@ -137,9 +130,7 @@ def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
 @long_test
 def what_has_all_its_links_takes_no_more(place: Place) -> None:
     """EMLINK for a link and a subdirectory too many; what adds none is done."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the format is lanefs's")
+    place.own_lanefs("the format is lanefs's")
     with loop_device(place, 100, domains=1) as (device, backing):
         with mounted(place, device) as mount:
             (mount / "f").touch()

@@ -247,9 +247,7 @@ def _recorded(place: Place, crashed: Path, *recover: str) -> list[LogEntry]:
 @long_test
 def a_recovery_makes_the_log_durable_before_it_writes(place: Place) -> None:
     """What it reads may be in the disk's cache only, and be lost where its own writes are not."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("others recover in their own way")
+    place.own_lanefs("others recover in their own way")
     point = place.directory / "m"
     with loop_device(place, 100, domains=2) as (device, backing):
         crashed = backing.with_name("crashed")

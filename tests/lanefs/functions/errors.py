@@ -137,9 +137,7 @@ def _fails_as_aborted(fd: int) -> None:
 @test
 def a_bitmap_that_cannot_be_read_is_no_damage(place: Place) -> None:
     """What needs it fails; once it can be read a mount and fsck find nothing wrong."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the bitmaps are lanefs's")
+    place.own_lanefs("the bitmaps are lanefs's")
     for alloc in ("extent", "log"):
         with failing(place, 320, alloc=alloc) as disk:
             with mounted(place, disk.path) as mount:

@@ -82,6 +82,12 @@ class Place:
             raise Skipped("the mount is not ours")
         return self.device
 
+    def own_lanefs(self, why: str) -> None:
+        """Skipped where the mount is not ours, or not lanefs, because of `why`."""
+        self.own()
+        if self.filesystem != "lanefs":
+            raise Skipped(why)
+
 
 def elsewhere(directory: Path) -> Place:
     """A place on whatever file system `directory` is on, which is not ours to change."""

@@ -64,9 +64,7 @@ def _names(directory: Path, end: float) -> int:
 @long_test
 def the_journals_mode_is_changed_under_load(place: Place) -> None:
     """By remounts, again and again, on one domain; what was done is there, and sound."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the option is lanefs's")
+    place.own_lanefs("the option is lanefs's")
     with loop_device(place, 100, domains=1) as (device, _):
         with mounted(place, device) as mount:
             end = load_ends(SECONDS)
@@ -93,9 +91,7 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
 @long_test
 def renames_are_not_overtaken_for_ever(place: Place) -> None:
     """Between all domains, with the smallest journals, while others create as fast as they can."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the size of the journal is lanefs's")
+    place.own_lanefs("the size of the journal is lanefs's")
     for mode in MODES:
         with loop_device(place, 100, domains=2) as (device, _):
             with mounted(place, device, f"journal={mode}", "placement=roundrobin") as mount:
@@ -128,9 +124,7 @@ def _renames_among_creations(mount: Path) -> None:
 @long_test
 def many_processes_share_a_small_journal(place: Place) -> None:
     """64, with the smallest journal of a single domain: none waits for ever, and all is sound."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the size of the journal is lanefs's")
+    place.own_lanefs("the size of the journal is lanefs's")
     for mode in MODES:
         with loop_device(place, 200, domains=1, journal="4M") as (device, backing):
             with mounted(place, device, f"journal={mode}") as mount:
@@ -143,9 +137,7 @@ def many_processes_share_a_small_journal(place: Place) -> None:
 @long_test
 def each_mode_joins_and_commits_as_it_says(place: Place) -> None:
     """By slots with `concurrent` alone; with `serial` by nobody but the domain's thread."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the modes are lanefs's")
+    place.own_lanefs("the modes are lanefs's")
     for mode in MODES:
         with (
             loop_device(place, 100, domains=1) as (device, _),
@@ -380,9 +372,7 @@ def _p99s_beside(
 @long_test
 def a_task_of_a_group_commits_until_it_lacks_cpu_time(place: Place) -> None:
     """Where the kernel stops tasks in a commit, the thread commits for a group that was stopped."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("another file system's thread commits always")
+    place.own_lanefs("another file system's thread commits always")
     if not Path("/proc/self/schedstat").exists():
         raise Skipped("a kernel without CONFIG_SCHED_INFO does not tell who lacked CPU time")
     group = cgroups("cpu") / "stopped"

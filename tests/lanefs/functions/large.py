@@ -7,23 +7,14 @@ from pathlib import Path
 from tests.lanefs.device import available, drop_caches, reads
 from tests.lanefs.functions.harness import Place, Skipped, check, equal, long_test
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
-from tests.lanefs.segment_search import (
-    LOCK,
-    can_trace,
-    craft_log,
-    most_locks,
-    traced,
-    write_blocks,
-)
+from tests.lanefs.functions.segments import can_trace, craft_log, locks_of_search, write_blocks
 
 GROUP = 126 << 20
 """bytes of an allocation group"""
 
 
 def _of_lanefs(place: Place) -> None:
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the bitmaps are lanefs's")
+    place.own_lanefs("the bitmaps are lanefs's")
 
 
 @long_test
@@ -58,7 +49,7 @@ def a_free_segment_is_found_in_few_steps(place: Place) -> None:
         with mounted(place, device) as mount:
             os.statvfs(mount)
             (Path("/sys/fs/lanefs") / Path(device).name / "gc_low").write_text("0")
-            locks = most_locks(traced(lambda: write_blocks(mount / "f", 1), LOCK))
+            locks = locks_of_search(lambda: write_blocks(mount / "f", 1))
         check(0 < locks < 50, f"a free segment is found with {locks} locks")
 
 

@@ -29,9 +29,9 @@ from tests.lanefs.functions.harness import (
     test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.segments import write_blocks
 from tests.lanefs.functions.space import fallocate
 from tests.lanefs.functions.traced import traced
-from tests.lanefs.segment_search import write_blocks
 
 BLOCK = 4096
 SEGMENT_BLOCKS = 512
@@ -49,9 +49,7 @@ TECHNIQUES = ("svp", "dws", "lsu", "cvs", "dpb")
 @contextmanager
 def _volume(place: Place, mib: int = 100, domains: int = 1, alloc: str = "log") -> Iterator[str]:
     """A device with a new log, or another lanefs, which is sound at the end."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the option is lanefs's")
+    place.own_lanefs("the option is lanefs's")
     with loop_device(place, mib, domains=domains, alloc=alloc) as (device, _):
         yield device
         fsck(place, device)

@@ -342,9 +342,7 @@ def files_that_must_not_change_are_not_shifted(place: Place) -> None:
 @test
 def a_shift_is_durable_when_it_returns(place: Place) -> None:
     """What is written after it in place must not be found in the file as it was before it."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("others need an fsync")
+    place.own_lanefs("others need an fsync")
     with loop_device(place, 100, domains=1) as (device, _):
         with mounted(place, device) as mount:
             (mount / "f").write_bytes(bytes(n for n in range(1, 9) for _ in range(BLOCK)))
@@ -409,9 +407,7 @@ def _interrupted(place: Place, alloc: str, count: int, finish: str) -> None:
 @long_test
 def a_shift_that_a_crash_has_interrupted_is_ended(place: Place) -> None:
     """By a mount, by fsck; a read-only mount shows the file as it will be."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the format is lanefs's")
+    place.own_lanefs("the format is lanefs's")
     for alloc in ("extent", "log"):
         for finish in ("mount", "filled", "read-only", "fsck"):
             _interrupted(place, alloc, 250, finish)
@@ -421,9 +417,7 @@ def a_shift_that_a_crash_has_interrupted_is_ended(place: Place) -> None:
 @long_test
 def collectors_and_shifts_agree(place: Place) -> None:
     """Blocks are moved on the device and in the file at the same time."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the option is lanefs's")
+    place.own_lanefs("the option is lanefs's")
     with loop_device(place, 80, domains=1, alloc="log") as (device, _):
         with mounted(place, device) as mount:
             Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")

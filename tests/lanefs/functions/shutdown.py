@@ -16,7 +16,6 @@ from tests.lanefs.functions.files import BLOCK
 from tests.lanefs.functions.flags import signal_of
 from tests.lanefs.functions.harness import (
     Place,
-    Skipped,
     check,
     children,
     equal,
@@ -197,9 +196,7 @@ def a_size_that_survives_has_the_data_below_it(place: Place) -> None:
 @long_test
 def a_shutdown_of_a_frozen_file_system_leaves_nobody_waiting(place: Place) -> None:
     """A writer that waits for the thaw is told, and the thaw gives back what the freeze took."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("others may leave the locks of the freeze behind")
+    place.own_lanefs("others may leave the locks of the freeze behind")
     with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
         (mount / "f").write_text("x")
         run("fsfreeze", "-f", str(mount))

@@ -482,9 +482,7 @@ def _ablated(mount: Path) -> list[str]:
 @test
 def mechanisms_are_ablated_by_name(place: Place) -> None:
     """Refused: unknown ones, a log's where there is none, and what a remount cannot change."""
-    place.own()
-    if place.filesystem != "lanefs":
-        raise Skipped("the option is lanefs's")
+    place.own_lanefs("the option is lanefs's")
     with (
         loop_device(place, 320) as (device, _),
         mounted(place, device, "ablate=fsync+inodes+iolock") as mount,

@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What it takes to find a free segment in a log whose first ones are all used, in a guest.
-
-    bin/fscale vm exec --kernel 6.1 --smp 2 --memory 4G --deterministic --fs lanefs -- \
-        python3 -m tests.lanefs.segment_search --tib 1 --tib 4 --tib 16
-
-The log is a sparse file in memory, with one domain, and crafted: all its segments are in use but
-for those of the last LEFT groups.
-"""
+"""A crafted log whose segments are in use but for those of the last LEFT groups, and its search."""
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import BinaryIO
 
-import typer
-
-from fscale.model import catalogue
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BITMAP_BITS, BLOCK, HEADER, Layout
-from tests.lanefs.device import MOUNT, Fault, Volume, command, load_module
-from tests.lanefs.mount_time import sparse_device
+from tests.lanefs.functions.harness import run
 
 LEFT = 16
 """groups at the end that stay free: data leaves up to five to metadata"""
@@ -28,7 +16,6 @@ METADATA_PART = 16
 """the streams of a log leave this part of the data blocks to metadata (segments.c)"""
 SEARCH, LOCK = "lanefs_stream_take_data", "_raw_spin_lock"
 _TRACING = Path("/sys/kernel/tracing")
-app = typer.Typer(add_completion=False)
 
 
 def craft_log(image: Path) -> None:
@@ -78,15 +65,15 @@ def _use(file: BinaryIO, layout: Layout, first: int, end: int) -> None:
 def can_trace() -> bool:
     """Whether the kernel draws graphs of functions; mounts tracefs."""
     if not (_TRACING / "current_tracer").exists():
-        command(["mount", "-t", "tracefs", "tracefs", str(_TRACING)])
+        run("mount", "-t", "tracefs", "tracefs", str(_TRACING))
     return "function_graph" in (_TRACING / "available_tracers").read_text().split()
 
 
-def traced(work: Callable[[], None], *functions: str) -> list[str]:
-    """The lines of a function graph of these functions, as far as they are called by SEARCH."""
+def locks_of_search(work: Callable[[], None]) -> int:
+    """How many locks that search of `work` took that took the most; by a function graph."""
     settings = {
         "buffer_size_kb": "32768",
-        "set_ftrace_filter": "\n".join([SEARCH, *functions]),
+        "set_ftrace_filter": f"{SEARCH}\n{LOCK}",
         "set_graph_function": SEARCH,
         "current_tracer": "function_graph",
     }
@@ -95,17 +82,13 @@ def traced(work: Callable[[], None], *functions: str) -> list[str]:
             (_TRACING / name).write_text(value)
         work()
         (_TRACING / "tracing_on").write_text("0")
-        return (_TRACING / "trace").read_text().splitlines()
+        lines = (_TRACING / "trace").read_text().splitlines()
     finally:
         (_TRACING / "current_tracer").write_text("nop")
         for name in ("set_ftrace_filter", "set_graph_function"):
             (_TRACING / name).write_text("\n")
         (_TRACING / "buffer_size_kb").write_text("1408")
         (_TRACING / "tracing_on").write_text("1")
-
-
-def most_locks(lines: list[str]) -> int:
-    """How many locks the search took that took the most."""
     most = locks = 0
     for line in lines:
         if SEARCH in line:
@@ -113,12 +96,6 @@ def most_locks(lines: list[str]) -> int:
         locks += f"{LOCK}()" in line
         most = max(most, locks)
     return most
-
-
-def _longest(lines: list[str]) -> float:
-    """Microseconds of the search that took longest."""
-    found = [re.search(r"([\d.]+) us +\|  [^ ]", line) for line in lines]
-    return max(float(match[1]) for match in found if match)
 
 
 def write_blocks(path: Path, count: int) -> None:
@@ -132,56 +109,3 @@ def write_blocks(path: Path, count: int) -> None:
             os.fsync(file.fileno())
     finally:
         os.sched_setaffinity(0, cpus)
-
-
-@app.command()
-def measure(
-    tib: Annotated[list[int] | None, typer.Option(help="Size in TiB; repeatable.")] = None,
-    module: Annotated[
-        list[Path] | None,
-        typer.Option(help="Module to load instead of the guest's; repeatable."),
-    ] = None,
-) -> None:
-    """Print a row for each size and module: groups, locks of a search, its microseconds.
-
-    The locks are counted in one search, and the time is taken in the next one, without tracing
-    locks.
-    """
-    if not can_trace():
-        raise Fault("the kernel draws no graphs of functions")
-    command(["modprobe", "loop"])
-    print("module tib groups locks us")
-    for size in tib or [1, 4, 16]:
-        with sparse_device(size) as device:
-            backing = Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text().strip()
-            volume = Volume(catalogue.load_filesystem("lanefs"), device)
-            volume.make("--domains", "1", "--inodes", str(1 << 20))
-            craft_log(Path(backing))
-            groups = blocks.read_layout(Path(backing)).groups
-            for file in module or [None]:
-                if file:
-                    load_module("lanefs", file)
-                locks, longest = _search(volume)
-                name = file.stem if file else "lanefs"
-                print(f"{name} {size} {groups} {locks} {longest:.1f}", flush=True)
-
-
-def _search(volume: Volume) -> tuple[int, float]:
-    volume.mount()
-    # All is counted, and collectors find nothing to do.
-    os.statvfs(MOUNT)
-    (Path("/sys/fs/lanefs") / Path(volume.device).name / "gc_low").write_text("0")
-    locks = most_locks(traced(lambda: write_blocks(MOUNT / "one", 1), LOCK))
-    # The first segment is full in between.
-    longest = _longest(traced(lambda: write_blocks(MOUNT / "more", 600)))
-    for name in ("one", "more"):
-        (MOUNT / name).unlink()
-    volume.unmount()
-    return locks, longest
-
-
-if __name__ == "__main__":
-    try:
-        app()
-    except Fault as fault:
-        raise SystemExit(str(fault)) from None
