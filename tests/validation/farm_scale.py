@@ -53,9 +53,9 @@ def cpu(process: Process) -> float:
     return sum(one.user + one.system for one in times)
 
 
-def own_cpu(whose: int = resource.RUSAGE_SELF) -> float:
-    """CPU seconds of this process, or (RUSAGE_CHILDREN) of its children that have ended."""
-    used = resource.getrusage(whose)
+def own_cpu() -> float:
+    """CPU seconds of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
