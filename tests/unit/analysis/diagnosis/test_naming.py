@@ -63,6 +63,7 @@ def named(kind: str, stack: str, cache: int | None = None, offset: int = 0) -> t
     return name.object, name.by
 
 
+FILE, DIRECTORY = (f"inode->i_rwsem of the shared {what}" for what in ("file", "directory"))
 CREATE = "rwsem_down_write_slowpath down_write path_openat do_filp_open"
 
 
@@ -117,10 +118,7 @@ def test_the_slab_offset_gives_the_member() -> None:
 
 
 def test_address_and_stack_agree() -> None:
-    assert named("rwsem write", CREATE, 1, 424) == (
-        "inode->i_rwsem of the shared directory",
-        By.ADDRESS_AND_STACK,
-    )
+    assert named("rwsem write", CREATE, 1, 424) == (DIRECTORY, By.ADDRESS_AND_STACK)
 
 
 def test_the_address_refuses_the_stack() -> None:
@@ -144,6 +142,11 @@ def test_what_only_the_address_tells_apart_is_not_guessed() -> None:
 FULL_DOMAIN = (
     "lanefs: a full domain has all waiting data written (bdi->wb_switch_rwsem, sb->s_sync_lock)"
 )
+SLOW_PATHS = {
+    "mutex": "__mutex_lock.constprop.0",
+    "spinlock": "native_queued_spin_lock_slowpath _raw_spin_lock",
+    "rwsem write": "rwsem_down_write_slowpath down_write",
+}
 
 
 @pytest.mark.parametrize(
@@ -151,59 +154,38 @@ FULL_DOMAIN = (
     [
         (
             "mutex",
-            "__mutex_lock.constprop.0 lanefs_inode_alloc lanefs_inode_new lanefs_create_in",
+            "lanefs_inode_alloc lanefs_inode_new lanefs_create_in",
             "lanefs: shard->sh_mutex (inode and orphan bits)",
         ),
-        (
-            "mutex",
-            "__mutex_lock.constprop.0 lanefs_buf_join lanefs_inode_journal",
-            "lanefs: buf->b_mutex (metadata block)",
-        ),
+        ("mutex", "lanefs_buf_join lanefs_inode_journal", "lanefs: buf->b_mutex (metadata block)"),
         (
             "spinlock",
-            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_handle_start lanefs_create_in",
+            "lanefs_handle_start lanefs_create_in",
             "lanefs: journal->j_lock (running transaction)",
         ),
         (
             "spinlock",
-            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_buf_join lanefs_inode_journal",
+            "lanefs_buf_join lanefs_inode_journal",
             "lanefs: txn->t_lock (blocks of the transaction)",
         ),
+        ("rwsem write", "lanefs_write_iter vfs_write", FILE),
         (
             "rwsem write",
-            "rwsem_down_write_slowpath down_write lanefs_write_iter vfs_write",
-            "inode->i_rwsem of the shared file",
-        ),
-        (
-            "rwsem write",
-            "rwsem_down_write_slowpath down_write lanefs_delalloc_reserve lanefs_iomap_begin",
+            "lanefs_delalloc_reserve lanefs_iomap_begin",
             "lanefs: lanefs_inode->li_tree_sem (extent map)",
         ),
         (
             "rwsem write",
-            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delalloc_flush"
-            " lanefs_delalloc_reserve",
+            "sync_inodes_sb lanefs_delalloc_flush lanefs_delalloc_reserve",
             FULL_DOMAIN,
         ),
-        (
-            "mutex",
-            "__mutex_lock.constprop.0 sync_inodes_sb lanefs_delalloc_flush lanefs_retry_alloc",
-            FULL_DOMAIN,
-        ),
-        (
-            "rwsem write",
-            "rwsem_down_write_slowpath down_write sync_inodes_sb sync_inodes_one_sb ksys_sync",
-            "bdi->wb_switch_rwsem",
-        ),
-        (
-            "mutex",
-            "__mutex_lock.constprop.0 sync_inodes_sb sync_inodes_one_sb ksys_sync",
-            "sb->s_sync_lock",
-        ),
+        ("mutex", "sync_inodes_sb lanefs_delalloc_flush lanefs_retry_alloc", FULL_DOMAIN),
+        ("rwsem write", "sync_inodes_sb sync_inodes_one_sb ksys_sync", "bdi->wb_switch_rwsem"),
+        ("mutex", "sync_inodes_sb sync_inodes_one_sb ksys_sync", "sb->s_sync_lock"),
     ],
 )
 def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name: str) -> None:
-    assert named(kind, frames) == (name, By.STACK)
+    assert named(kind, f"{SLOW_PATHS[kind]} {frames}") == (name, By.STACK)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +201,7 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
             "rwsem write",
             "down_write lanefs_write_iter vfs_write",
             "lanefs_inode.vfs_inode.i_rwsem",
-            "inode->i_rwsem of the shared file",
+            FILE,
         ),
         (
             "spinlock",
@@ -251,10 +233,7 @@ def test_a_lock_of_lanefs_is_told_from_others_of_its_callers_by_its_address(
 
 
 def test_without_an_address_a_writer_of_lanefs_waits_for_the_inode() -> None:
-    assert named("rwsem write", "down_write lanefs_write_iter vfs_write") == (
-        "inode->i_rwsem of the shared file",
-        By.STACK,
-    )
+    assert named("rwsem write", "down_write lanefs_write_iter vfs_write") == (FILE, By.STACK)
 
 
 def test_a_static_lock_is_not_in_a_slab() -> None:
@@ -270,26 +249,10 @@ def test_a_static_lock_is_not_in_a_slab() -> None:
 @pytest.mark.parametrize(
     ("kind", "stack", "expected"),
     [
-        (
-            "rwsem write",
-            "down_write shmem_file_write_iter vfs_write",
-            "inode->i_rwsem of the shared file",
-        ),
-        (
-            "rwsem write",
-            "down_write ext4_buffered_write_iter vfs_write",
-            "inode->i_rwsem of the shared file",
-        ),
-        (
-            "rwsem write",
-            "down_write btrfs_inode_lock btrfs_buffered_write",
-            "inode->i_rwsem of the shared file",
-        ),
-        (
-            "rwsem write",
-            "down_write xfs_ilock xfs_file_buffered_write vfs_write",
-            "inode->i_rwsem of the shared file",
-        ),
+        ("rwsem write", "down_write shmem_file_write_iter vfs_write", FILE),
+        ("rwsem write", "down_write ext4_buffered_write_iter vfs_write", FILE),
+        ("rwsem write", "down_write btrfs_inode_lock btrfs_buffered_write", FILE),
+        ("rwsem write", "down_write xfs_ilock xfs_file_buffered_write vfs_write", FILE),
         (
             "rwsem read",
             "down_read xfs_ilock xfs_file_buffered_read",
@@ -300,11 +263,7 @@ def test_a_static_lock_is_not_in_a_slab() -> None:
             "down_write btrfs_tree_lock_nested btrfs_lock_root_node",
             "tree locks (extent_buffer->lock)",
         ),
-        (
-            "rwsem write",
-            "down_write lock_rename do_renameat2",
-            "inode->i_rwsem of the shared directory",
-        ),
+        ("rwsem write", "down_write lock_rename do_renameat2", DIRECTORY),
         ("mutex", "__mutex_lock lock_rename do_renameat2", "sb->s_vfs_rename_mutex"),
         (
             "rwlock read",
@@ -364,7 +323,7 @@ def test_waits_of_one_name_are_summed_and_unknown_locks_are_not() -> None:
         )
     )
     assert [(lock.name.object, lock.wait_ns, lock.count) for lock in found.locks] == [
-        ("inode->i_rwsem of the shared directory", 250, 3),
+        (DIRECTORY, 250, 3),
         ("somebody", 30, 1),
         ("somebody", 20, 1),
     ]
@@ -402,6 +361,6 @@ def test_one_lock_with_an_address_does_not_vouch_for_the_others(
     content |= {"memory": MEMORY, "layouts": LAYOUTS}
     content["cache_structs"] = {"ext4_inode_cache": "ext4_inode_info"}
     (lock,) = lockprofile.read(content).locks
-    assert lock.name.object == "inode->i_rwsem of the shared directory"
+    assert lock.name.object == DIRECTORY
     assert lock.name.by is by
     assert lock.by_stack == pytest.approx(nowhere / 100)
