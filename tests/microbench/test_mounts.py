@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.live, bench.needs_root]
 MOUNTING = [workload for workload in bench.WORKLOADS if bench.mounts(workload)]
 # A small stock, for the time until a window begins.
 LONG = ("--duration", "60", "--warmup", "0.02", "--max-stock", "2000", "--min-window", "0.001")
+STRACE = ("strace", "-f", "-o", os.devnull)
 STATMOUNT = 457  # the system call, on all but Alpha
 
 
@@ -24,6 +25,11 @@ def mounts(pid: int | str) -> list[str]:
     """Where the mounts are that a process sees."""
     lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     return [line.split()[4] for line in lines]
+
+
+def ended(argv):
+    """The exit code and the answer of a bench that was started by another program."""
+    return bench.finish(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT))
 
 
 def namespace(pid: int | str) -> Path:
@@ -69,8 +75,7 @@ def test_a_kill_leaves_no_mount(workload, victim, tmp_path):
 @pytest.mark.parametrize("workload", MOUNTING)
 def test_who_may_not_mount_skips(workload, tmp_path):
     argv = ["setpriv", "--bounding-set=-sys_admin", *bench.argv(workload, tmp_path / "d", *LONG)]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    code, out = bench.finish(process)
+    code, out = ended(argv)
     assert (code, out.error.call, out.error.name) == (77, "unshare(CLONE_NEWNS)", "EPERM")
 
 
@@ -78,9 +83,7 @@ def test_who_may_not_mount_skips(workload, tmp_path):
 def test_a_kernel_without_overlays_skips(workload, tmp_path):
     """The first mount makes the namespace private."""
     inject = ("-e", "trace=mount", "-e", "inject=mount:error=ENODEV:when=2+")
-    argv = ["strace", "-f", "-o", str(tmp_path / "calls"), *inject]
-    argv += bench.argv(workload, tmp_path / "d", *LONG)
-    code, out = bench.finish(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    code, out = ended([*STRACE, *inject, *bench.argv(workload, tmp_path / "d", *LONG)])
     assert (code, out.error.call, out.error.name) == (77, "mount(overlay)", "ENODEV")
 
 
@@ -100,8 +103,7 @@ def test_an_upper_layer_that_cannot_be_one_skips(workload, tmp_path):
 def test_a_kernel_without_statmount_skips(tmp_path):
     argv = [sys.executable, "-m", "tests.support.syscall_fault", str(STATMOUNT)]
     argv += bench.argv("statmount_shared", tmp_path / "d", *LONG)
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    code, out = bench.finish(process)
+    code, out = ended(argv)
     assert (code, out.error.call, out.error.name) == (77, "statmount", "ENOSYS")
 
 
@@ -111,9 +113,7 @@ FUSE = ["fuse_getattr_private", "fuse_getattr_dir"]
 @pytest.mark.parametrize("workload", FUSE)
 def test_a_kernel_without_fuse_skips(workload, tmp_path):
     inject = ("-P", "/dev/fuse", "-e", "inject=openat:error=ENODEV")
-    argv = ["strace", "-f", "-o", str(tmp_path / "calls"), *inject]
-    argv += bench.argv(workload, tmp_path / "d", *LONG)
-    code, out = bench.finish(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    code, out = ended([*STRACE, *inject, *bench.argv(workload, tmp_path / "d", *LONG)])
     assert (code, out.status, out.error.name) == (77, "error", "ENODEV")
 
 

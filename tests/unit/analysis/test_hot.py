@@ -67,6 +67,12 @@ def point(simulated: bool = True, side: str | None = None) -> Point:
     return made
 
 
+def simulation_of(made: Point) -> Simulation:
+    (cell,) = made.cells
+    assert cell.simulation is not None
+    return cell.simulation
+
+
 def test_a_point_is_told_with_the_lines_that_matter() -> None:
     assert hot.describe_points([point(), point(simulated=False), point(side="free-1")]) == [
         "DRBH ext4 x4 (simulated): 10,000,000/s; "
@@ -114,9 +120,8 @@ def test_what_a_simulated_run_has_not_is_refused(given: list[str], tmp_path: Pat
 
 def test_spinning_for_a_lock_counts_for_its_line() -> None:
     made = point()
-    (cell,) = made.cells
-    assert cell.simulation is not None
-    cell.simulation.lines[1].spin = 40
+    simulation = simulation_of(made)
+    simulation.lines[1].spin = 40
     assert [(one.share, one.spinning) for one in hot.hot(made)] == [(0.25, 0.0), (0.041, 0.04)]
     assert (
         hot.describe_points([made])[2]
@@ -124,51 +129,48 @@ def test_spinning_for_a_lock_counts_for_its_line() -> None:
     )
 
 
-def test_the_functions_of_the_most_instructions_are_told() -> None:
+@pytest.mark.parametrize(
+    ("key", "found", "said", "shares"),
+    [
+        (
+            "code",
+            [
+                FunctionWork(function="ext4_match", instructions=300),
+                FunctionWork(function="memcmp", instructions=45),
+            ],
+            "share of the instructions: ext4_match 30%, memcmp 4%",
+            [0.3, 0.045],
+        ),
+        # Those that no line stands out for as well; what is next to nothing is not.
+        (
+            "waits",
+            [
+                FunctionWait(function="memcpy", stall=150),
+                FunctionWait(function="memcmp", stall=4),
+            ],
+            "waiting for cache lines, share of the cores' time: memcpy 15.0%",
+            [0.15, 0.004],
+        ),
+    ],
+)
+def test_functions_are_told(
+    key: str, found: list[FunctionWork | FunctionWait], said: str, shares: list[float]
+) -> None:
     made = point()
-    (cell,) = made.cells
-    assert cell.simulation is not None
-    cell.simulation.code = [
-        FunctionWork(function="ext4_match", instructions=300),
-        FunctionWork(function="memcmp", instructions=45),
-    ]
-    assert (
-        hot.describe_points([made])[-1]
-        == "    share of the instructions: ext4_match 30%, memcmp 4%"
-    )
-    assert hot.as_json([made])[0]["code"] == [
-        {"function": "ext4_match", "share": 0.3},
-        {"function": "memcmp", "share": 0.045},
-    ]
-
-
-def test_the_functions_that_wait_for_lines_are_told() -> None:
-    """Those that no line stands out for as well; what is next to nothing is not."""
-    made = point()
-    (cell,) = made.cells
-    assert cell.simulation is not None
-    cell.simulation.waits = [
-        FunctionWait(function="memcpy", stall=150),
-        FunctionWait(function="memcmp", stall=4),
-    ]
-    assert (
-        hot.describe_points([made])[-1]
-        == "    waiting for cache lines, share of the cores' time: memcpy 15.0%"
-    )
-    assert hot.as_json([made])[0]["waits"] == [
-        {"function": "memcpy", "share": 0.15},
-        {"function": "memcmp", "share": 0.004},
+    setattr(simulation_of(made), key, found)
+    assert hot.describe_points([made])[-1] == f"    {said}"
+    assert [(one["function"], one["share"]) for one in hot.as_json([made])[0][key]] == [
+        (one.function, share) for one, share in zip(found, shares, strict=True)
     ]
 
 
 def test_a_lock_of_each_object_is_one_thing() -> None:
     """It is told before a line that is waited for more than each of them, but less than all."""
     made = point()
-    (cell,) = made.cells
-    assert cell.simulation is not None
+    simulation = simulation_of(made)
     for i in range(3):
-        cell.simulation.lines.append(
-            cell.simulation.lines[0].model_copy(
+        simulation.lines.append(
+            simulation.lines[0].model_copy(
                 update={
                     "object": f"memory at 0x{i}000: my_inode.lock, my_inode.{'abc'[i]}",
                     "stall": 40 + i,

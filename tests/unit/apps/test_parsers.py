@@ -2,6 +2,8 @@
 """What the applications print, recorded from real runs, is read rightly; failures are errors."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,34 @@ def text(name: str) -> str:
     return (FIXTURES / name).read_text()
 
 
+@pytest.mark.parametrize(
+    ("parse", "output", "message"),
+    [
+        (dbench.parse, text("dbench-full.txt"), r"expected to write 65536|Child failed"),
+        (dbench.parse, text("dbench.txt").split("Throughput")[0], "did not finish"),
+        (
+            dbench.parse,
+            re.sub(r"Throughput \S+", "Throughput 0", text("dbench.txt")),
+            "did nothing",
+        ),
+        (rocksdb.parse, text("rocksdb-full.txt"), "no figure"),
+        (fio.parse, "fio: no such job", "no JSON"),
+        (
+            sysbench.parse,
+            text("sysbench.txt")
+            + "FATAL: Failed to write file! errno = 28 (No space left on device)",
+            "No space left",
+        ),
+    ],
+    ids=["dbench full", "dbench cut", "dbench idle", "rocksdb crashed", "fio", "sysbench fatal"],
+)
+def test_output_without_a_figure_is_an_error(
+    parse: Callable[[str], object], output: str, message: str
+) -> None:
+    with pytest.raises(AppError, match=message):
+        parse(output)
+
+
 def test_dbench() -> None:
     report = dbench.parse(text("dbench.txt"))
     lines = text("dbench.txt").splitlines()
@@ -36,24 +66,6 @@ def test_dbench() -> None:
     assert sum(report.operations.values()) == sum(int(line.split()[1]) for line in table)
 
 
-def test_dbench_full_file_system_is_an_error() -> None:
-    with pytest.raises(AppError, match=r"expected to write 65536|Child failed"):
-        dbench.parse(text("dbench-full.txt"))
-
-
-def test_dbench_without_an_end_is_an_error() -> None:
-    cut = text("dbench.txt").split("Throughput")[0]
-    with pytest.raises(AppError, match="did not finish"):
-        dbench.parse(cut)
-
-
-def test_dbench_that_did_nothing_is_an_error() -> None:
-    report = dbench.parse(text("dbench.txt"))
-    idle = text("dbench.txt").replace(f"Throughput {report.mb_per_second:g}", "Throughput 0")
-    with pytest.raises(AppError, match="did nothing"):
-        dbench.parse(idle)
-
-
 def test_rocksdb() -> None:
     report = rocksdb.parse(text("rocksdb.txt"))
     line = next(
@@ -66,11 +78,6 @@ def test_rocksdb() -> None:
     assert report.seconds == float(words[words.index("seconds") - 1])
     # The rate that db_bench prints is ops / seconds of all threads.
     assert report.ops / report.seconds == pytest.approx(float(words[4]), rel=0.01)
-
-
-def test_rocksdb_that_crashed_is_an_error() -> None:
-    with pytest.raises(AppError, match="no figure"):
-        rocksdb.parse(text("rocksdb-full.txt"))
 
 
 def test_rocksdb_output_is_kept_without_progress() -> None:
@@ -138,28 +145,16 @@ def test_fio_with_json_of_another_form_is_a_sentence(jobs: object) -> None:
     assert raised.value.fault == "machine"
 
 
-def test_fio_without_json_is_an_error() -> None:
-    with pytest.raises(AppError, match="no JSON"):
-        fio.parse("fio: no such job")
-
-
 def test_sysbench() -> None:
     report = sysbench.parse(text("sysbench.txt"))
-    lines = {k.strip(): v.strip() for k, _, v in map(_colon, text("sysbench.txt").splitlines())}
+    lines = {
+        k.strip(): v.strip()
+        for k, _, v in (line.partition(":") for line in text("sysbench.txt").splitlines())
+    }
     assert report.writes_per_second == float(lines["writes/s"])
     assert report.fsyncs_per_second == float(lines["fsyncs/s"])
     assert report.mib_per_second == float(lines["written, MiB/s"])
     assert report.seconds == float(lines["total time"].removesuffix("s"))
-
-
-def _colon(line: str) -> tuple[str, str, str]:
-    return line.partition(":")
-
-
-def test_sysbench_fatal_is_an_error() -> None:
-    fatal = "FATAL: Failed to write file! errno = 28 (No space left on device)"
-    with pytest.raises(AppError, match="No space left"):
-        sysbench.parse(text("sysbench.txt") + fatal)
 
 
 def test_catd() -> None:

@@ -142,34 +142,22 @@ WRITING = {
     "vm crash": ["vm", "crash", "--fs", "ext4", "--output", "{place}"],
     "vm exec": ["vm", "exec", "--output", "{place}", "--", "true"],
 }
+RUN = "{scratch}/r"
 FILES = {
     "export": ["export", "{good}", "--format", "csv", "--output", "{place}"],
     "locks --markdown": ["locks", "{good}", "--markdown", "{place}"],
     **{
-        f"{name} {option}": [*words, option, "{place}"]
-        for name, words, options in (
+        f"{words[0]} --{form}": [*words, f"--{form}", "{place}"]
+        for words, forms in (
+            (["compare", "{good}", "{slow}"], "junit markdown mail html ktap"),
+            (["run", "smoke", "--fs", "tmpfs", "--output", RUN], "junit ktap"),
             (
-                "compare",
-                ["compare", "{good}", "{slow}"],
-                ["junit", "markdown", "mail", "html", "ktap"],
+                ["ab", "--base", "tmpfs", "--new", "tmpfs", "--output", RUN],
+                "junit markdown mail html ktap",
             ),
-            (
-                "run",
-                ["run", "smoke", "--fs", "tmpfs", "--output", "{scratch}/r"],
-                ["junit", "ktap"],
-            ),
-            (
-                "ab",
-                ["ab", "--base", "tmpfs", "--new", "tmpfs", "--output", "{scratch}/r"],
-                ["junit", "markdown", "mail", "html", "ktap"],
-            ),
-            (
-                "gate",
-                ["gate", "--base", "ext4", "--new", "ext4", "--output", "{scratch}/r"],
-                ["junit", "markdown"],
-            ),
+            (["gate", "--base", "ext4", "--new", "ext4", "--output", RUN], "junit markdown"),
         )
-        for option in (f"--{one}" for one in options)
+        for form in forms.split()
     },
 }
 

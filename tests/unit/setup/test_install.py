@@ -45,6 +45,12 @@ class Machine:
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
+    def at_a_terminal(self, **variables: str) -> pexpect.spawn:
+        return pexpect.spawn(
+            "/bin/sh", ["-c", f"{SCRIPT} {self.list}"], env=self.environment(**variables),
+            encoding="utf-8", timeout=30,
+        )  # fmt: skip
+
     def installed(self) -> bool:
         calls = self.calls.read_text()
         assert calls in ("", f"update -qq\n{INSTALL}")
@@ -56,38 +62,30 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_yes_on_the_command_line_installs(machine: Machine) -> None:
-    code, said = machine.install(YES="1")
-    assert code == 0
-    assert "packages to install: bpftrace fio\n" in said
-    assert machine.installed()
-
-
-def test_a_no_on_the_command_line_goes_on_without(machine: Machine) -> None:
-    code, said = machine.install(YES="0")
-    assert code == 0
-    assert "Going on without them" in said
-    assert not machine.installed()
-
-
-@pytest.mark.parametrize("variables", [{}, {"CI": "true"}, {"YES": ""}])
-def test_where_nobody_can_be_asked_it_wants_a_yes(
-    machine: Machine, variables: dict[str, str]
+@pytest.mark.parametrize(
+    ("variables", "code", "words"),
+    [
+        ({"YES": "1"}, 0, "packages to install: bpftrace fio\n"),
+        ({"YES": "0"}, 0, "Going on without them"),
+        ({}, Exit.USAGE, "make run YES=1"),
+        ({"CI": "true"}, Exit.USAGE, "make run YES=1"),
+        ({"YES": ""}, Exit.USAGE, "make run YES=1"),
+    ],
+)
+def test_only_a_yes_installs_where_nobody_can_be_asked(
+    machine: Machine, variables: dict[str, str], code: int, words: str
 ) -> None:
-    code, said = machine.install(**variables)
-    assert code == Exit.USAGE
-    assert "make run YES=1" in said
-    assert not machine.installed()
+    ended, said = machine.install(**variables)
+    assert ended == code
+    assert words in said
+    assert machine.installed() == (variables.get("YES") == "1")
 
 
 @pytest.mark.parametrize(
     ("answer", "installs"), [("y", True), ("Yes", True), ("n", False), ("", False), ("yo", False)]
 )
 def test_at_a_terminal_it_asks(machine: Machine, answer: str, installs: bool) -> None:
-    argv = ["-c", f"{SCRIPT} {machine.list}"]
-    terminal = pexpect.spawn(
-        "/bin/sh", argv, env=machine.environment(), encoding="utf-8", timeout=30
-    )
+    terminal = machine.at_a_terminal()
     terminal.expect_exact("Install these 2 packages? [y/N] ")
     assert not machine.installed()
     terminal.sendline(answer)
@@ -98,9 +96,7 @@ def test_at_a_terminal_it_asks(machine: Machine, answer: str, installs: bool) ->
 
 
 def test_continuous_integration_is_not_asked_at_a_terminal(machine: Machine) -> None:
-    argv = ["-c", f"{SCRIPT} {machine.list}"]
-    environment = machine.environment(CI="true")
-    terminal = pexpect.spawn("/bin/sh", argv, env=environment, encoding="utf-8", timeout=30)
+    terminal = machine.at_a_terminal(CI="true")
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert terminal.exitstatus == Exit.USAGE

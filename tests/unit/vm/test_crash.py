@@ -192,6 +192,7 @@ def state(
 
 OLD = {"a": b"x" * 10, "b": b"y" * 10}
 OF_A, OF_B, OF_C = (crashload.attribute_of(name) for name in "abc")
+RENAME, WHITEOUT = (Operation(kind, "a", target="c") for kind in ("rename", "whiteout"))
 WITH = {**OLD, OF_A: b"1", OF_B: b"2"}
 
 
@@ -207,7 +208,7 @@ WITH = {**OLD, OF_A: b"1", OF_B: b"2"}
         (Operation("collapse", "a", offset=2, length=3), OLD),
         (Operation("collapse", "a", offset=2, length=3), {**OLD, "a": b"x" * 7}),
         (Operation("insert", "a", offset=2, length=3), {**OLD, "a": b"xx\0\0\0" + b"x" * 8}),
-        (Operation("rename", "a", target="c"), {"c": b"x" * 10, "b": b"y" * 10}),
+        (RENAME, {"c": b"x" * 10, "b": b"y" * 10}),
         (Operation("unlink", "a"), {"b": b"y" * 10}),
         (Operation("rename", "a", target="d0/c"), {"d0/c": b"x" * 10, "b": b"y" * 10}),
         (Operation("link", "a", target="d1/c"), OLD),
@@ -237,9 +238,9 @@ def test_an_operation_under_way_may_be_done_or_not(tmp_path, pending, found):
         (Operation("replace", "a", data=b"z"), {**OLD, "a": b""}, "replace is not atomic"),
         (Operation("collapse", "a", length=3), {**OLD, "a": b"x" * 8}, "collapse is not atomic"),
         (Operation("insert", "a", length=3), {**OLD, "a": b"x" * 13}, "insert is not atomic"),
-        (Operation("rename", "a", target="c"), {**OLD, "c": OLD["a"]}, "both names are there"),
-        (Operation("rename", "a", target="c"), {"b": OLD["b"]}, "neither name is there"),
-        (Operation("rename", "a", target="c"), {"b": OLD["b"], "c": b""}, "0 bytes"),
+        (RENAME, {**OLD, "c": OLD["a"]}, "both names are there"),
+        (RENAME, {"b": OLD["b"]}, "neither name is there"),
+        (RENAME, {"b": OLD["b"], "c": b""}, "0 bytes"),
         (Operation("rename", "a", target="d0/c"), {**OLD, "d0/c": OLD["a"]}, "both names are"),
         (Operation("link", "a", target="c"), {"b": OLD["b"], "c": OLD["a"]}, "only a link"),
         (Operation("link", "a", target="c"), {**OLD, "c": b""}, "c has 0 bytes"),
@@ -260,16 +261,10 @@ def test_what_a_cut_must_never_leave_is_found(tmp_path, pending, found, fault):
         (Operation("setxattr", "a", data=b"3"), {**WITH, OF_A: b"3"}),
         (Operation("removexattr", "a"), {**OLD, OF_B: b"2"}),
         (Operation("replace", "a", data=b"z"), {**OLD, "a": b"z", OF_B: b"2"}),
-        (
-            Operation("rename", "a", target="c"),
-            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
-        ),
+        (RENAME, {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"}),
         (Operation("link", "a", target="c"), {**WITH, "c": OLD["a"], OF_C: b"1"}),
-        (Operation("whiteout", "a", target="c"), WITH),
-        (
-            Operation("whiteout", "a", target="c"),
-            {**OLD, "a": crashload.WHITEOUT, "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
-        ),
+        (WHITEOUT, WITH),
+        (WHITEOUT, {**OLD, "a": crashload.WHITEOUT, "c": OLD["a"], OF_B: b"2", OF_C: b"1"}),
     ],
 )
 def test_attributes_and_whiteouts_under_way(tmp_path, pending, found):
@@ -285,22 +280,10 @@ def test_attributes_and_whiteouts_under_way(tmp_path, pending, found):
         (Operation("setxattr", "a", data=b"3"), {**WITH, "a": b"x"}, "a has 1 bytes"),
         (Operation("unlink", "b"), {"a": OLD["a"]}, f"{OF_A} is missing, though fsync'd"),
         (Operation("link", "a", target="c"), {**WITH, "c": OLD["a"]}, "neither the old nor the"),
-        (
-            Operation("rename", "a", target="c"),
-            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2"},
-            "neither the old nor the new",
-        ),
-        (
-            Operation("whiteout", "a", target="c"),
-            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
-            "not atomic",
-        ),
-        (
-            Operation("whiteout", "a", target="c"),
-            {**OLD, "a": crashload.WHITEOUT, OF_B: b"2"},
-            "not atomic",
-        ),
-        (Operation("whiteout", "a", target="c"), {**WITH, "c": b"", OF_C: b"1"}, "not atomic"),
+        (RENAME, {"b": OLD["b"], "c": OLD["a"], OF_B: b"2"}, "neither the old nor the new"),
+        (WHITEOUT, {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"}, "not atomic"),
+        (WHITEOUT, {**OLD, "a": crashload.WHITEOUT, OF_B: b"2"}, "not atomic"),
+        (WHITEOUT, {**WITH, "c": b"", OF_C: b"1"}, "not atomic"),
     ],
 )
 def test_lost_attributes_and_halves_of_whiteouts_are_found(tmp_path, pending, found, fault):

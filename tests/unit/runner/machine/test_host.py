@@ -154,32 +154,23 @@ def test_a_kernel_that_says_preempt_alone_may_be_lazy(
     assert tuning.read(write_files(tmp_path, files)).preempt == model
 
 
-SELINUX = {"sys/kernel/security/lsm": "capability,landlock,selinux"}
-APPARMOR = {"sys/kernel/security/lsm": "capability,apparmor"}
+LSM, CURRENT = "sys/kernel/security/lsm", "proc/self/attr/current"
+ENFORCE = "sys/fs/selinux/enforce"
+PROFILES = "sys/kernel/security/apparmor/profiles"
+SELINUX, APPARMOR = ["capability", "landlock", "selinux"], ["capability", "apparmor"]
+SE, AA = ({LSM: ",".join(names)} for names in (SELINUX, APPARMOR))
 
 
 @pytest.mark.parametrize(
     ("files", "names", "state"),
     [
         ({}, None, {}),
-        ({"sys/kernel/security/lsm": "capability,yama"}, ["capability", "yama"], {}),
-        (
-            SELINUX | {"sys/fs/selinux/enforce": "1", "proc/self/attr/current": "u:r:t:s0\0"},
-            ["capability", "landlock", "selinux"],
-            {"selinux": "enforcing"},
-        ),
-        (
-            SELINUX | {"sys/fs/selinux/enforce": "0", "proc/self/attr/current": "u:r:t:s0"},
-            ["capability", "landlock", "selinux"],
-            {"selinux": "permissive"},
-        ),
-        (
-            SELINUX | {"sys/fs/selinux/enforce": "0", "proc/self/attr/current": "kernel"},
-            ["capability", "landlock", "selinux"],
-            {"selinux": "no policy is loaded"},
-        ),
+        ({LSM: "capability,yama"}, ["capability", "yama"], {}),
+        (SE | {ENFORCE: "1", CURRENT: "u:r:t:s0\0"}, SELINUX, {"selinux": "enforcing"}),
+        (SE | {ENFORCE: "0", CURRENT: "u:r:t:s0"}, SELINUX, {"selinux": "permissive"}),
+        (SE | {ENFORCE: "0", CURRENT: "kernel"}, SELINUX, {"selinux": "no policy is loaded"}),
         # securityfs is not mounted: those that show elsewhere are on at least.
-        ({"sys/fs/selinux/enforce": "1"}, ["selinux"], {"selinux": "enforcing"}),
+        ({ENFORCE: "1"}, ["selinux"], {"selinux": "enforcing"}),
         (
             {"sys/module/apparmor/parameters/enabled": "Y"},
             ["apparmor"],
@@ -187,21 +178,13 @@ APPARMOR = {"sys/kernel/security/lsm": "capability,apparmor"}
         ),
         ({"sys/module/apparmor/parameters/enabled": "N"}, None, {}),
         (
-            APPARMOR
-            | {
-                "sys/kernel/security/apparmor/profiles": "a (enforce)\n",
-                "proc/self/attr/apparmor/current": "docker-default (enforce)",
-            },
-            ["capability", "apparmor"],
-            {"apparmor": "profiles; this process is docker-default (enforce)"},
+            AA | {PROFILES: "a (enforce)\n", "proc/self/attr/apparmor/current": "docker (enforce)"},
+            APPARMOR,
+            {"apparmor": "profiles; this process is docker (enforce)"},
         ),
         (
-            APPARMOR
-            | {
-                "sys/kernel/security/apparmor/profiles": "",
-                "proc/self/attr/current": "unconfined",
-            },
-            ["capability", "apparmor"],
+            AA | {PROFILES: "", CURRENT: "unconfined"},
+            APPARMOR,
             {"apparmor": "no profile; this process is unconfined"},
         ),
     ],
