@@ -16,6 +16,7 @@ from tests.lanefs.functions.harness import (
     fails,
     libc,
     long_test,
+    opened,
     optional_elsewhere,
     run,
 )
@@ -29,23 +30,16 @@ _LENGTH = {"lanefs": 32, "ext4": 16, "xfs": 12, "btrfs": 255}
 
 
 def _label(place: Place, path: Path) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path) as fd:
         with optional_elsewhere(place, "labels"):
             found = fcntl.ioctl(fd, _GETLABEL, bytes(256))
         equal(found.rstrip(b"\0"), found.partition(b"\0")[0], "a label, and zeros")
         return found.partition(b"\0")[0]
-    finally:
-        os.close(fd)
 
 
 def _set_label(place: Place, path: Path, label: bytes) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        with optional_elsewhere(place, "setting labels"):
-            fcntl.ioctl(fd, _SETLABEL, label.ljust(256, b"\0"))
-    finally:
-        os.close(fd)
+    with opened(path) as fd, optional_elsewhere(place, "setting labels"):
+        fcntl.ioctl(fd, _SETLABEL, label.ljust(256, b"\0"))
 
 
 def _digest(path: Path) -> str:

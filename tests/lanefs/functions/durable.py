@@ -18,6 +18,7 @@ from tests.lanefs.functions.harness import (
     equal,
     long_test,
     open_direct,
+    opened,
     run,
 )
 from tests.lanefs.functions.loop import attached, fsck, loop_device, mounted, slow_device
@@ -97,12 +98,9 @@ def _removed_directory_whose_entry_moved(base: Path) -> None:
     (base / "d").mkdir()
     os.sync()
     (base / "a" / "b").rename(base / "d" / "b")
-    fd = os.open(base / "a", os.O_RDONLY)
-    try:
+    with opened(base / "a") as fd:
         (base / "a").rmdir()
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _names(base: Path) -> dict[str, tuple[int, int]]:

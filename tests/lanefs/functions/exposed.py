@@ -20,6 +20,7 @@ from tests.lanefs.functions.harness import (
     load_ends,
     long_test,
     open_direct,
+    opened,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.shifts import COLLAPSE, INSERT
@@ -73,8 +74,7 @@ def _change(path: Path, byte: bytes, rng: random.Random) -> None:
         return
     if kind in {"collapse", "insert"}:
         at, length = at // BLOCK * BLOCK, length // BLOCK * BLOCK + BLOCK
-    fd = os.open(path, os.O_RDWR | os.O_CREAT)
-    try:
+    with opened(path, os.O_RDWR | os.O_CREAT) as fd:
         if kind in _MODES:
             fallocate(fd, _MODES[kind], at, length)
         elif kind == "fsync":
@@ -83,8 +83,6 @@ def _change(path: Path, byte: bytes, rng: random.Random) -> None:
             os.ftruncate(fd, at)
         else:
             os.pwrite(fd, byte * length, at if kind == "write" else os.fstat(fd).st_size)
-    finally:
-        os.close(fd)
 
 
 def _byte(writer: int, file: int) -> bytes:

@@ -22,6 +22,7 @@ from tests.lanefs.functions.harness import (
     fails,
     libc,
     long_test,
+    opened,
     optional_elsewhere,
     run,
     test,
@@ -44,22 +45,16 @@ _NO_FOLLOW = 0x100
 
 def flags_of(path: Path) -> int:
     """FS_IOC_GETFLAGS, those that are ours to test."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
+    with opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
         (found,) = struct.unpack("=I", fcntl.ioctl(fd, _GETFLAGS, bytes(8))[:4])
         return int(found) & ALL
-    finally:
-        os.close(fd)
 
 
 def set_flags(path: Path, flags: int) -> None:
     """FS_IOC_SETFLAGS; flags of the file system's own stay."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path) as fd:
         (old,) = struct.unpack("=I", fcntl.ioctl(fd, _GETFLAGS, bytes(8))[:4])
         fcntl.ioctl(fd, _SETFLAGS, struct.pack("=Ixxxx", (old & ~ALL) | flags))
-    finally:
-        os.close(fd)
 
 
 def needs(place: Place, flags: int) -> None:
@@ -89,21 +84,15 @@ def flagged(path: Path, flags: int) -> Iterator[None]:
 
 def _extended(path: Path) -> int:
     """FS_IOC_FSGETXATTR, as flags."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path) as fd:
         (found,) = struct.unpack("=I", fcntl.ioctl(fd, _FSGETXATTR, bytes(28))[:4])
-    finally:
-        os.close(fd)
     return sum(flag for flag, bit in XFLAGS.items() if found & bit)
 
 
 def _set_extended(path: Path, flags: int, projid: int = 0) -> None:
     xflags = sum(bit for flag, bit in XFLAGS.items() if flags & flag)
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path) as fd:
         fcntl.ioctl(fd, _FSSETXATTR, struct.pack("=IIIII8x", xflags, 0, 0, projid, 0))
-    finally:
-        os.close(fd)
 
 
 def _attributes(path: Path) -> tuple[int, int]:

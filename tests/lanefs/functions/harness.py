@@ -184,6 +184,16 @@ def optional_elsewhere(place: Place, what: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def opened(path: Path | str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A descriptor."""
+    fd = os.open(path, flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def open_direct(path: Path, flags: int) -> int:
     """A descriptor for direct I/O; Skipped where there is none (tmpfs before Linux 6.6)."""
     with optional("O_DIRECT"):

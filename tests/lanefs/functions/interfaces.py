@@ -23,6 +23,7 @@ from tests.lanefs.functions.harness import (
     fails,
     libc,
     open_direct,
+    opened,
     optional_elsewhere,
     run,
     test,
@@ -93,12 +94,8 @@ def an_inode_has_a_version_and_a_file_system_an_identity(place: Place) -> None:
     path.touch()
 
     def version() -> int:
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            with optional_elsewhere(place, "FS_IOC_GETVERSION"):
-                return int(struct.unpack("=i", fcntl.ioctl(fd, GETVERSION, bytes(4)))[0])
-        finally:
-            os.close(fd)
+        with opened(path) as fd, optional_elsewhere(place, "FS_IOC_GETVERSION"):
+            return int(struct.unpack("=i", fcntl.ioctl(fd, GETVERSION, bytes(4)))[0])
 
     before = version()
     place.cycle()
@@ -150,11 +147,8 @@ def _user_namespace() -> Iterator[int]:
             raise Skipped("no user namespaces")
         for kind in ("uid_map", "gid_map"):
             Path(f"/proc/{pid}/{kind}").write_text(f"0 {MAPPED} 1000\n")
-        fd = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)
-        try:
+        with opened(f"/proc/{pid}/ns/user") as fd:
             yield fd
-        finally:
-            os.close(fd)
     finally:
         os.close(read)
         os.kill(pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ from tests.lanefs.functions.harness import (
     fails,
     long_test,
     open_direct,
+    opened,
     optional,
     run,
     test,
@@ -496,11 +497,8 @@ def fstrim_takes_runs_of_any_wanted_length(place: Place) -> None:
 
         def trimmed(least: int) -> int:
             asked = bytearray(struct.pack("=QQQ", 0, 1 << 62, least))
-            fd = os.open(mount, os.O_RDONLY)
-            try:
+            with opened(mount) as fd:
                 fcntl.ioctl(fd, _FITRIM, asked)
-            finally:
-                os.close(fd)
             return int(struct.unpack("=QQQ", asked)[1])
 
         # From the longest on: ext4 passes over what was trimmed in runs no longer than asked for.
