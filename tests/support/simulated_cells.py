@@ -2,6 +2,7 @@
 """Made-up cells of the simulator: so many instructions and shared lines per operation."""
 
 import random
+from typing import Any
 
 from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
@@ -10,16 +11,21 @@ from tests.support import synthetic
 OPS = 512
 
 
+def hot_line(thing: str, stall: int, *users: LineUser, dirty: int = 0, **fields: Any) -> HotLine:
+    where = {"physical": "0x0", "virtual": "0x0", "transfers": {"dirty": dirty}}
+    return HotLine(object=thing, stall=stall, queue=0, users=[*users], **where, **fields)
+
+
+def window(ops: int, seconds: float, **fields: Any) -> SimulatedWindow:
+    """A window whose cores did nothing but what is said."""
+    nothing = dict.fromkeys(("stall", "queue", "spin", "idle"), 0)
+    return SimulatedWindow(ops=ops, seconds=seconds, **nothing | fields)
+
+
 def line(thing: str, moves: float, function: str) -> HotLine:
-    return HotLine(
-        object=thing,
-        physical="0x0",
-        virtual="0x0",
-        transfers={"dirty": round(moves * OPS * 5)},
-        stall=1,
-        queue=0,
-        users=[LineUser(function=function, reads=0, writes=round(moves * OPS * 5), stall=1)],
-    )
+    writes = round(moves * OPS * 5)
+    user = LineUser(function=function, reads=0, writes=writes, stall=1)
+    return hot_line(thing, 1, user, dirty=writes)
 
 
 def cell(
@@ -32,16 +38,11 @@ def cell(
 ) -> Cell:
     key = synthetic.key(seed, workload="MWCL", filesystem=fs, medium="brd", cores=4)
     windows = [
-        SimulatedWindow(
-            ops=OPS,
-            seconds=1e-3,
+        window(
+            *(OPS, 1e-3),
             # A tick in one of the windows moves no median.
             instructions=round(instructions * OPS) + (50000 if number == 2 else 0),
             cycles=10**6,
-            stall=0,
-            queue=0,
-            spin=0,
-            idle=0,
             transfers={"dirty": round(moves * OPS) + (900 if number == 2 else 0), "memory": 99},
         )
         for number in range(5)

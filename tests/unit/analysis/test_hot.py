@@ -14,14 +14,7 @@ from fscale.analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
-from fscale.model.simulation import (
-    FunctionWait,
-    FunctionWork,
-    HotLine,
-    LineUser,
-    SimulatedWindow,
-    Simulation,
-)
+from fscale.model.simulation import FunctionWait, FunctionWork, LineUser, Simulation
 from tests.support import simulated_cells, synthetic
 from tests.support.synthetic import machine, write_run
 
@@ -32,27 +25,13 @@ def user(name: str, reads: int, writes: int) -> LineUser:
 
 def point(simulated: bool = True, side: str | None = None) -> Point:
     key = synthetic.key(workload="DRBH", medium="brd", cores=4, side=side)
-    window = SimulatedWindow(
-        ops=10,
-        seconds=1e-6,
-        instructions=1000,
-        cycles=1000,
-        stall=300,
-        queue=100,
-        spin=50,
-        idle=150,
-        transfers={"dirty": 20},
+    shares = {"stall": 300, "queue": 100, "spin": 50, "idle": 150}
+    window = simulated_cells.window(
+        10, 1e-6, instructions=1000, cycles=1000, transfers={"dirty": 20}, **shares
     )
+    users = user("reader", 3, 0), user("writer", 0, 2), user("both", 1, 1)
     lines = [
-        HotLine(
-            object=thing,
-            physical="0x0",
-            virtual="0x0",
-            transfers={},
-            stall=stall,
-            queue=0,
-            users=[user("reader", 3, 0), user("writer", 0, 2), user("both", 1, 1)],
-        )
+        simulated_cells.hot_line(thing, stall, *users)
         for thing, stall in (("rename_lock", 250), ("jiffies", 1))
     ]
     simulation = Simulation(seed=1, windows=[window], lines=lines, host_seconds=1)

@@ -8,7 +8,7 @@ import pytest
 
 from fscale.model.errors import Interrupted
 from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import HotLine, Simulation
+from fscale.model.simulation import Simulation
 from fscale.model.store import Store
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim.boot import BootError, PointResult
@@ -17,6 +17,7 @@ from fscale.sim.plan import GuestPoint, Sockets
 from fscale.sim.sweep import Freed, PreparedSweep, Sweep
 from fscale.sim.symbols import Symbols
 from tests.support import synthetic
+from tests.support.simulated_cells import hot_line
 
 KERNEL: Any = None
 
@@ -149,19 +150,7 @@ def test_a_boot_is_told_what_is_free_in_its_points_only(prepared: PreparedSweep)
 
 
 def simulated(key: CellKey, *rules: str) -> Cell:
-    lines = [
-        HotLine(
-            object=f"object {rule}",
-            physical="0x0",
-            virtual="0x0",
-            transfers={},
-            stall=9,
-            queue=0,
-            users=[],
-            rules=[rule],
-        )
-        for rule in rules
-    ]
+    lines = [hot_line(f"object {rule}", 9, rules=[rule]) for rule in rules]
     simulation = Simulation(seed=1, windows=[], lines=lines, host_seconds=1)
     return synthetic.bare_cell(key, 1, simulation=simulation)
 

@@ -8,19 +8,12 @@ from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, Simulation
 from fscale.sim import whatif
 from tests.support import synthetic
+from tests.support.simulated_cells import hot_line
 
 
 def line(thing: str, stall: int, *rules: str) -> HotLine:
-    return HotLine(
-        object=thing,
-        physical="0x0",
-        virtual="0x0",
-        transfers={},
-        stall=stall,
-        queue=0,
-        users=[LineUser(function="toucher", reads=1, writes=1, stall=stall)],
-        rules=list(rules),
-    )
+    user = LineUser(function="toucher", reads=1, writes=1, stall=stall)
+    return hot_line(thing, stall, user, rules=list(rules))
 
 
 def cell(rate: float, repetition: int = 1, **changed: Any) -> Cell:

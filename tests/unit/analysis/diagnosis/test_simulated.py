@@ -15,27 +15,23 @@ from fscale.analysis.hot import COUNTED, REMOTE
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.model.results import Cell
-from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
-from tests.support import synthetic
+from fscale.model.simulation import HotLine, LineUser, Simulation
+from tests.support import simulated_cells, synthetic
 from tests.support.synthetic import machine, write_run
 
 RWSEM = "shmem_inode_info.vfs_inode.i_rwsem"
 
 
 def line(thing: str, stall: int, spin: int = 0) -> HotLine:
-    return HotLine(
-        object=thing, physical="0x0", virtual="0x0", transfers={"dirty": stall // 10}, stall=stall,
-        queue=0, spin=spin, users=[LineUser(function="taker", reads=1, writes=1, stall=stall)],
-    )  # fmt: skip
+    taker = LineUser(function="taker", reads=1, writes=1, stall=stall)
+    return simulated_cells.hot_line(thing, stall, taker, dirty=stall // 10, spin=spin)
 
 
 def cell(cores: int, rate: float, lines: list[HotLine], idle: int = 0, **key: Any) -> Cell:
     own = synthetic.key(workload="MWCM", filesystem="tmpfs", medium="none", cores=cores, **key)
     stall, spin = sum(one.stall for one in lines), sum(one.spin for one in lines)
-    window = SimulatedWindow(
-        ops=100, seconds=100 / rate, instructions=1000, cycles=10000, stall=stall, queue=0,
-        spin=spin, idle=idle, transfers={"dirty": 20},
-    )  # fmt: skip
+    shares = {"stall": stall, "spin": spin, "idle": idle, "transfers": {"dirty": 20}}
+    window = simulated_cells.window(100, 100 / rate, instructions=1000, cycles=10000, **shares)
     return synthetic.bare_cell(
         own, rate, ops=100, seconds=100 / rate,
         counts=dict.fromkeys((*COUNTED, REMOTE), 10.0),

@@ -20,7 +20,8 @@ from fscale.analysis.reader import load
 from fscale.commands.options.formats import Format
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import SimulatedWindow, Simulation
+from fscale.model.simulation import Simulation
+from tests.support import simulated_cells
 from tests.support.hostile import run as fscale
 from tests.support.synthetic import cell, key, machine, write_run
 
@@ -295,10 +296,7 @@ def test_googles_own_reader_compares_exports(directory: Path, tmp_path: Path) ->
 
 
 def simulated(repetition: int) -> Cell:
-    window = SimulatedWindow(
-        ops=100, seconds=1e-4, instructions=10, cycles=400, stall=0, queue=0, spin=0, idle=100,
-        transfers={},
-    )  # fmt: skip
+    window = simulated_cells.window(100, 1e-4, instructions=10, cycles=400, idle=100, transfers={})
     record = Simulation(seed=repetition, windows=[window], lines=[], host_seconds=1)
     none = CpuTimes(user=0, system=0, idle=0, iowait=0, irq=0, softirq=0, steal=0)
     return cell(
