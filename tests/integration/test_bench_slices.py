@@ -20,17 +20,9 @@ class Slices:
     """A bench that takes turns."""
 
     def __init__(self, workload: str, directory: Path, *more: str, count: int = 1) -> None:
-        requests, self._ask = os.pipe()
-        answers, theirs = os.pipe()
-        argv = bench.argv(workload, directory, *more, count=count)
-        argv += ["--sync-fds", f"{requests},{theirs}"]
-        self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, text=True, pass_fds=(requests, theirs)
+        self.process, self._answers, self._ask = bench.start_held(
+            workload, directory, *more, count=count
         )
-        os.close(requests)
-        os.close(theirs)
-        self._answers = os.fdopen(answers)
-        assert self._answers.readline() == "ready\n"
 
     def ask(self) -> list[str]:
         os.write(self._ask, b"s")

@@ -44,30 +44,18 @@ def test_dead_worker(workload, tmp_path):
 
 def test_dead_worker_at_a_barrier(tmp_path):
     """Worker 0 waits for the go-ahead when it dies: nobody waits for it for ever."""
-    go_read, go_write = os.pipe()
-    ready_read, ready_write = os.pipe()
-    argv = bench.argv("DRBL", tmp_path / "d", *LONG, "--sync-fds", f"{go_read},{ready_write}")
-    process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
-    )
-    assert os.read(ready_read, 6) == b"ready\n"
+    process, told, ask = bench.start_held("DRBL", tmp_path / "d", *LONG)
     os.kill(bench.children(process.pid)[0], signal.SIGKILL)
     code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.worker) == (1, 0)
-    for fd in (go_read, go_write, ready_read, ready_write):
-        os.close(fd)
+    told.close()
+    os.close(ask)
 
 
 def test_sync_partner_goes_away(tmp_path):
-    go_read, go_write = os.pipe()
-    ready_read, ready_write = os.pipe()
-    argv = bench.argv("DRBL", tmp_path / "d", *LONG, "--sync-fds", f"{go_read},{ready_write}")
-    process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
-    )
-    assert os.read(ready_read, 6) == b"ready\n"
-    for fd in (go_write, go_read, ready_read, ready_write):
-        os.close(fd)
+    process, told, ask = bench.start_held("DRBL", tmp_path / "d", *LONG)
+    told.close()
+    os.close(ask)
     code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.name, out.ops) == (1, "EPIPE", 0)
 

@@ -173,16 +173,8 @@ def trace(workload, directory, logs, *more):
 
 def try_trace(workload, directory, logs, *more):
     """The same, with the exit code."""
-    go_read, go_write = os.pipe()
-    ready_read, ready_write = os.pipe()
-    argv = bench.argv(workload, directory, *more, "--sync-fds", f"{go_read},{ready_write}")
-    process = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
-    )
-    os.close(go_read)
-    os.close(ready_write)
-    with os.fdopen(ready_read) as ready:
-        assert ready.readline() == "ready\n"
+    process, told, ask = bench.start_held(workload, directory, *more)
+    told.close()
     workers = bench.children(process.pid)
     assert {bench.comm(p) for p in workers} == {"fscale-set"}
     workers += [child for pid in workers for child in bench.children(pid)]
@@ -192,8 +184,8 @@ def try_trace(workload, directory, logs, *more):
     tracer = subprocess.Popen(strace, stderr=subprocess.PIPE, text=True)
     for _ in workers:
         assert "attached" in tracer.stderr.readline()
-    os.write(go_write, b"x")
-    os.close(go_write)
+    os.write(ask, b"x")
+    os.close(ask)
     code, out = bench.finish(process)
     tracer.stderr.read()
     tracer.wait()

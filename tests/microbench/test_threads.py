@@ -97,23 +97,13 @@ def test_a_thread_is_charged_what_it_uses(tmp_path):
 
 
 def test_a_turn_counts_the_operations_of_threads(tmp_path):
-    go_read, go_write = os.pipe()
-    told_read, told_write = os.pipe()
-    line = bench.argv(
-        "DRBL", tmp_path / "d", *THREADS, "--duration", "1", "--slice", "0.1",
-        "--sync-fds", f"{go_read},{told_write}", count=2,
-    )  # fmt: skip
-    process = subprocess.Popen(
-        line, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, told_write)
-    )
-    os.close(go_read)
-    os.close(told_write)
-    with os.fdopen(told_read) as told:
-        assert told.readline() == "ready\n"
+    turns = (*THREADS, "--duration", "1", "--slice", "0.1")
+    process, told, ask = bench.start_held("DRBL", tmp_path / "d", *turns, count=2)
+    with told:
         for _ in range(3):
-            os.write(go_write, b"x")
+            os.write(ask, b"x")
             assert told.readline()
-        os.close(go_write)
+        os.close(ask)
     code, out = bench.finish(process)
     assert (code, out.status) == (0, "ok"), out.reason
     assert all(worker.ops > 0 for worker in out.workers)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -183,6 +183,21 @@ def start(
         time.sleep(0.01)
     process.kill()
     pytest.fail("the run did not start")
+
+
+def start_held(
+    workload: str, directory: Path, *more: str, count: int | None = None
+) -> tuple[subprocess.Popen[str], TextIO, int]:
+    """A bench that is ready, what it answers, and the descriptor through which it is asked."""
+    requests, ask = os.pipe()
+    answers, theirs = os.pipe()
+    line = argv(workload, directory, *more, "--sync-fds", f"{requests},{theirs}", count=count)
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, pass_fds=(requests, theirs))
+    os.close(requests)
+    os.close(theirs)
+    told = os.fdopen(answers)
+    assert told.readline() == "ready\n"
+    return process, told, ask
 
 
 def wait_for(state: Callable[[], bool]) -> bool:
