@@ -138,8 +138,8 @@ def test_functions_are_told(
     made = point()
     setattr(simulation_of(made), key, found)
     assert hot.describe_points([made])[-1] == f"    {said}"
-    assert [(one["function"], one["share"]) for one in hot.as_json([made])[0][key]] == [
-        (one.function, share) for one, share in zip(found, shares, strict=True)
+    assert hot.as_json([made])[0][key] == [
+        {"function": one.function, "share": share} for one, share in zip(found, shares, strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from tests.support import lanefs_image as lanefs
-from tests.support.lanefs_fsck import blocks_of, found_and_mended, fsck
+from tests.support.lanefs_fsck import ALL, block_of, found_and_mended, fsck
 from tests.support.lanefs_image import HEADER, Image
 
 
@@ -38,13 +38,11 @@ def test_attributes(copy, offset, size, value, says):
     if (offset, value) == (64, 1):
         image.poke(number, 70, 1, 1)
     image.poke(number, offset, size, value)
-    _, mended = found_and_mended(image, f"block {number} of its extended attributes")
+    _, mended = found_and_mended(image, f"block {number} of its extended attributes", left=ALL)
     assert says in mended
     again = Image(image.path)
     assert again.peek_inode(named["small"], "xattr") == 0
     assert again.peek_inode(named["small"], "blocks") == blocks - 1
-    _, text = fsck(image, "-n")
-    assert "206 files, 7 directories, 4 others" in text
 
 
 def test_attributes_of_another_inode(copy):
@@ -77,7 +75,7 @@ def test_attributes_of_a_span_directory(copy):
 
 def test_attributes_stay_when_a_tree_is_mended(copy):
     image, named = copy
-    number = next(n for n in blocks_of(image, "node") if image.peek(n, 32, 8) == named["sparse"])
+    number = block_of(image, "node", named["sparse"])
     image.poke(number, HEADER + 16, 8, 0)
     found_and_mended(image, "out of order")
     number = Image(image.path).peek_inode(named["sparse"], "xattr")

@@ -10,10 +10,12 @@ import pytest
 
 from tests.support import lanefs_image as lanefs
 from tests.support.lanefs_fsck import (
+    ALL_AND_FOUND,
     CLEAN,
     DAMAGED,
     REPAIRED,
     SIZE,
+    block_of,
     blocks_of,
     entry_offset,
     extent_offset,
@@ -32,14 +34,14 @@ from tests.support.lanefs_image import HEADER, UNWRITTEN, Image
         ("metadata", 8, 8, 300, "not for data"),
         ("nowhere", 8, 8, (1 << 64) - 1, "not for data"),
         ("beyond the end", 0, 4, 30, "beyond the end"),
-        ("far beyond", 0, 4, (1 << 32) - 2, "0 to"),
+        ("far beyond", 0, 4, (1 << 32) - 2, ""),
     ],
 )
 def test_extent_field(copy, field, offset, size, value, says):
     image, named = copy
     number, at = extent_offset(image, named, "small", 2)
     image.poke(number, at + offset, size, value)
-    found_and_mended(image, None if says == "0 to" else says)
+    found_and_mended(image, says)
 
 
 def test_block_in_use_twice(copy):
@@ -54,7 +56,7 @@ def test_block_in_use_twice(copy):
 def test_tree_block_wanted_as_data(copy):
     """The tree keeps it, although its inode comes later."""
     image, named = copy
-    tree = next(n for n in blocks_of(image, "extents") if image.peek(n, 32, 8) == named["sparse"])
+    tree = block_of(image, "extents", named["sparse"])
     number, at = extent_offset(image, named, "abroad", 0)
     image.poke(number, at + 8, 8, tree)
     found_and_mended(image, f"inode {named['abroad']}: the extent at 0 has blocks")
@@ -62,7 +64,7 @@ def test_tree_block_wanted_as_data(copy):
 
 def test_node_points_to_itself(copy):
     image, named = copy
-    number = next(n for n in blocks_of(image, "node") if image.peek(n, 32, 8) == named["big"])
+    number = block_of(image, "node", named["big"])
     for i in range(image.peek(number, 50, 2)):
         image.poke(number, HEADER + 16 * i + 8, 8, number)
     found_and_mended(image, f"inode {named['big']}")
@@ -70,7 +72,7 @@ def test_node_points_to_itself(copy):
 
 def test_node_with_the_same_child_again_and_again(copy):
     image, named = copy
-    number = next(n for n in blocks_of(image, "node") if image.peek(n, 32, 8) == named["big"])
+    number = block_of(image, "node", named["big"])
     child = image.peek(number, HEADER + 8, 8)
     for i in range(image.peek(number, 50, 2)):
         image.poke(number, HEADER + 16 * i + 8, 8, child)
@@ -79,7 +81,7 @@ def test_node_with_the_same_child_again_and_again(copy):
 
 def test_index_out_of_order(copy):
     image, named = copy
-    number = next(n for n in blocks_of(image, "node") if image.peek(n, 32, 8) == named["sparse"])
+    number = block_of(image, "node", named["sparse"])
     image.poke(number, HEADER + 16, 8, 0)
     found_and_mended(image, "out of order")
 
@@ -87,22 +89,20 @@ def test_index_out_of_order(copy):
 def test_lost_leaf_of_a_directory(copy):
     """Its files are found without a name, and get one in /lost+found; the others keep theirs."""
     image, named = copy
-    number = next(n for n in blocks_of(image, "dirents") if image.peek(n, 32, 8) == named["big"])
+    number = block_of(image, "dirents", named["big"])
     lost = image.peek(number, 50, 2)
     image.data[number * 4096 + 2000] ^= 1
-    _, mended = found_and_mended(image, f"block {number} of its tree is damaged")
+    _, mended = found_and_mended(
+        image, f"block {number} of its tree is damaged", left=ALL_AND_FOUND
+    )
     assert mended.count("/lost+found") == lost
-    _, text = fsck(image, "-n")
-    assert "206 files, 8 directories, 4 others" in text
 
 
 def test_lost_root(copy):
     image, _ = copy
     image.poke_inode(1, "mode", 0)
-    _, mended = found_and_mended(image, "inode 1: it has no type")
+    _, mended = found_and_mended(image, "inode 1: it has no type", left=ALL_AND_FOUND)
     assert "lost+found" in mended
-    _, text = fsck(image, "-n")
-    assert "206 files, 8 directories, 4 others" in text
 
 
 def test_lost_block_of_the_inode_table(copy):
@@ -134,7 +134,7 @@ def test_a_tree_is_mended_in_a_full_domain(copy):
     fill(image, named)
     image.save()
     assert fsck(image, "-n")[0] == CLEAN
-    number = next(n for n in blocks_of(image, "dirents") if image.peek(n, 32, 8) == named["big"])
+    number = block_of(image, "dirents", named["big"])
     image.data[number * 4096 + 2000] ^= 1
     found_and_mended(image, f"block {number} of its tree is damaged")
 

@@ -5,8 +5,6 @@ import json
 import os
 import random
 import struct
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -69,15 +67,13 @@ class Log:
 
 
 @pytest.fixture(scope="module")
-def template():
-    shm = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=shm if shm.is_dir() else None) as name:
-        image = lanefs.make(Path(name) / "template", 24 << 20, "-d", 3, "-i", 600)
-        lanefs.populate(image)
-        for number in (0, *(image.layout(d)["base"] for d in range(3))):
-            image.poke(number, *SUPER["epoch"], EPOCH)
-        image.poke(0, *SUPER["state"], MOUNTED)
-        yield image, Path(name) / "image"
+def template(directory):
+    image = lanefs.make(directory / "template", 24 << 20, "-d", 3, "-i", 600)
+    lanefs.populate(image)
+    for number in (0, *(image.layout(d)["base"] for d in range(3))):
+        image.poke(number, *SUPER["epoch"], EPOCH)
+    image.poke(0, *SUPER["state"], MOUNTED)
+    return image, directory / "image"
 
 
 @pytest.fixture
