@@ -4,34 +4,22 @@
 import contextlib
 import re
 import subprocess
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from fscale.farm.answer import MOST_TEXT, MOST_WHOLE, Answer, Header, Refused, check, unpack
 from fscale.farm.bootable import Bootable
-from fscale.farm.connection import ENDED, Lost, connected
+from fscale.farm.connection import ENDED, Lost
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
 from fscale.farm.pipes import Head, Tail
+from fscale.farm.remote import NotBack, Remote
 from fscale.farm.task import Task
-from fscale.farm.visit import Visit, ask, visiting
 from fscale.model.errors import Exit, FscaleError
 from fscale.system.executor import summarise_failure
 
 ATTEMPTS = 2
-PATIENCE_SECONDS = 120.0
-"""how long a machine may be unreachable whose connection broke"""
-RETRY_SECONDS = 5.0
-BOOT_SECONDS = 600.0
-"""how long a boot may take, and how long the machine stays held for it"""
 _ON = re.compile(r"ssh:(?P<host>[A-Za-z0-9_][\w.@:%+-]{0,250})")
-
-
-class NotBack(FscaleError):  # noqa: N818 - it says what happened
-    """The machine was lost, or does not come back after a boot."""
-
-    code = Exit.FAILED
 
 
 @contextlib.contextmanager
@@ -55,93 +43,23 @@ class Ssh:
     shares_files = False
 
     def __init__(self, host: str, say: Say) -> None:
-        self._host = host
         self._say = say
+        self._remote = Remote(host, say)
         self._waiting: deque[Task] = deque()
         self._objects = Objects()
-        self._stack = contextlib.ExitStack()
-        self._visit: Visit | None = None
         self._running: _Errand | None = None
-        self._left: str | None = None
-        """the directory there, once another kernel was booted"""
-        self._home = ""
-        """what the machine ran before, as in `About.running`"""
 
     def __enter__(self) -> "Ssh":
-        self._visit = self._stack.enter_context(visiting(self._host, self._say))
+        self._remote.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.cancel()
-        self._stack.close()
-        if self._left:
-            self._say(f"waiting until {self._host} runs its own kernel again")
-            self._await(self._return_home)
+        self._remote.__exit__(*exc)
 
     def boot(self, kernel: Bootable) -> None:
-        """Boot a kernel, and wait until the machine is back.
-
-        Raises:
-            NotBack: it does not come back in time.
-            FscaleError: it cannot boot that kernel.
-        """
-        assert self._visit
-        visit, files = self._visit, []
-        if kernel.image and kernel.modules:
-            objects = Objects()
-            files = [objects.add(kernel.image), objects.add(kernel.modules)]
-            visit.store(objects, files)
-        visit.kexec("load", kernel.release, *files)
-        if not self._left:
-            self._left, self._home = visit.directory, visit.running
-        visit.let_go(BOOT_SECONDS)
-        with contextlib.suppress(Lost):
-            visit.kexec("go")
-        self._visit = None
-        self._stack.close()
-        self._await(lambda: self._return(visit.boot_id))
-
-    def _return(self, booted_before: str) -> None:
-        """Visit the machine again after a boot."""
-        stack = contextlib.ExitStack()
-        with stack:
-            visit = stack.enter_context(visiting(self._host, self._say, self._left))
-            if visit.boot_id != booted_before:
-                self._visit, self._stack = visit, stack.pop_all()
-                return
-            visit.let_go(BOOT_SECONDS)
-        raise FscaleError(f"{self._host} has not begun to boot")
-
-    def _return_home(self) -> None:
-        """Check that the visit has been ended there."""
-        with connected(self._host) as connection:
-            running = ask(connection, self._say).running
-            if connection.run(["sh", "-c", 'test ! -d "$1" || echo left', "sh", self._left or ""]):
-                with visiting(self._host, self._say, self._left):
-                    pass
-            elif running == self._home:
-                self._left = None
-                self._say(f"{self._host} runs its own kernel again: {running.splitlines()[0]}")
-                return
-        raise FscaleError(f"{self._host} still runs another kernel")
-
-    def _await(self, attempt: Callable[[], None]) -> None:
-        """Try until a machine that boots can be visited.
-
-        Raises:
-            NotBack: it could not be in BOOT_SECONDS.
-        """
-        end = time.monotonic() + BOOT_SECONDS
-        while True:
-            try:
-                return attempt()
-            except FscaleError as error:
-                if time.monotonic() > end:
-                    raise NotBack(
-                        f"{self._host} did not come back within {BOOT_SECONDS:.0f} s of a boot "
-                        f"({error}); reset it: a reset boots its own kernel"
-                    ) from None
-            time.sleep(RETRY_SECONDS)
+        """See BootingEngine and Remote."""
+        self._remote.boot(kernel)
 
     def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
         """See Engine."""
@@ -159,7 +77,7 @@ class Ssh:
         self._waiting.clear()
         if self._running is None:
             return []
-        self._say(f"cancelling the task on {self._host}")
+        self._say(f"cancelling the task on {self._remote.host}")
         self._running.stop()
         try:
             return [self._finish()]
@@ -173,19 +91,19 @@ class Ssh:
                 self._start(task)
                 return self._finish()
             except Lost as error:
-                if self._left:
+                if self._remote.under_test:
                     raise NotBack(
                         f"{error}; a kernel under test may have panicked or hung"
                     ) from None
                 self._say(f"warning: {error}")
                 reasons.append(str(error))
-                self._reconnect()
-        return _failed(task, self._host, Exit.FAILED, "; ".join(reasons))
+                self._remote.reconnect()
+        return _failed(task, self._remote.host, Exit.FAILED, "; ".join(reasons))
 
     def _start(self, task: Task) -> None:
-        assert self._visit
-        self._visit.store(self._objects, list(task.files.values()))
-        self._running = _Errand(task, self._visit.errand())
+        visit = self._remote.visit
+        visit.store(self._objects, list(task.files.values()))
+        self._running = _Errand(task, visit.errand())
 
     def _finish(self) -> Answer:
         """Wait for the answer of the running task; it still runs if the wait is interrupted.
@@ -198,28 +116,15 @@ class Ssh:
         errand, self._running = self._running, None
         code, text = errand.end()
         if code == ENDED:
-            raise Lost(f"the connection to {self._host} ended: {text or 'no reason given'}")
+            raise Lost(f"the connection to {self._remote.host} ended: {text or 'no reason given'}")
         if code and len(answer) <= MOST_WHOLE:  # else it was killed for that
-            return _failed(errand.task, self._host, code, text)
+            return _failed(errand.task, self._remote.host, code, text)
         try:
             header, files = unpack(answer)
             told = header.text if header.code == Exit.GOOD else text or header.text
             return check(errand.task, header.model_copy(update={"text": told}), files)
         except Refused as error:
-            return _failed(errand.task, self._host, Exit.FAILED, str(error))
-
-    def _reconnect(self) -> None:
-        """Visit the machine again. Its keeper may notice later that the connection has ended."""
-        self._stack.close()
-        end = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                self._visit = self._stack.enter_context(visiting(self._host, self._say))
-                return
-            except FscaleError:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(RETRY_SECONDS)
+            return _failed(errand.task, self._remote.host, Exit.FAILED, str(error))
 
 
 class _Errand:

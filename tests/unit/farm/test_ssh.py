@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from fscale.farm import ssh, visit
+from fscale.farm import remote, ssh, visit
 from fscale.farm.answer import Answer, Header, pack
 from fscale.farm.connection import connected
 from fscale.farm.engine import open_engine
@@ -152,7 +152,7 @@ def test_ctrl_c_ends_the_task_there(machine: Machine) -> None:
 def test_a_task_whose_connection_breaks_is_run_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(remote, "RETRY_SECONDS", 0.05)
     machine.tell("hold")
 
     def cut() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.cli import app
-from fscale.farm import ssh
+from fscale.farm import remote
 from fscale.farm.bootable import Bootable, OtherKernel
 from fscale.farm.engine import open_engine
 from fscale.farm.objects import Objects
@@ -26,8 +26,8 @@ OWN = "6.1.0-own #1 Debian"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    monkeypatch.setattr(ssh, "RETRY_SECONDS", 0.1)
-    monkeypatch.setattr(ssh, "BOOT_SECONDS", 60.0)
+    monkeypatch.setattr(remote, "RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(remote, "BOOT_SECONDS", 60.0)
     made = Machine(tmp_path / "machine")
     made.use(monkeypatch)
     made.tell("fake")
