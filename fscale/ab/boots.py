@@ -41,15 +41,21 @@ class Boots(Booted):
 
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """Boot each side twice, one boot after the other; skip boots that are complete."""
-        cells = []
         made: list[tuple[str, int]] = self.boots(first - 1)
         for name, repetition in self._turns(first):
             self.boot(name, repetition)
             made.append((name, repetition))
             refuse_other_builds(self.plan.output, made)
-            store = Store(boot_directory(self.plan.output, name, repetition))
-            cells += [relabel(cell, name, repetition) for cell in store.cells() if wanted(cell.key)]
-        return cells
+        self.round_ended()
+        return [
+            relabel(cell, name, repetition)
+            for name, repetition in self._turns(first)
+            for cell in Store(boot_directory(self.plan.output, name, repetition)).cells()
+            if wanted(cell.key)
+        ]
+
+    def round_ended(self) -> None:
+        """Do nothing. A source may store boots of which only the others show what they lack."""
 
     def _turns(self, first: int) -> list[tuple[str, int]]:
         return turns(f"{self.plan.seed} boots {first}", first)

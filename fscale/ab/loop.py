@@ -53,7 +53,7 @@ class Source(Protocol):
         ...
 
     def patience(self, point: PairedPoint) -> int:
-        """The number of consecutive failed rounds after which a point is given up."""
+        """The number of consecutive failed rounds after which a point is given up; 0: now."""
         ...
 
     def measure(self, batch: Sequence[PairedPoint], first: int) -> list[tuple[PairedPoint, Cell]]:
@@ -238,9 +238,9 @@ def _enter(
         progress.cells += cells
         progress.done[point.name] += point.step
         progress.failed[point.name] = progress.failed[point.name] + 1 if failed else 0
-        if progress.failed[point.name] == source.patience(point):
+        if progress.failed[point.name] >= source.patience(point):
             progress.open.remove(point)
-            progress.given_up[point.name] = reason
+            progress.given_up[point.name] = reason or f"{point.name}: its side was given up"
 
 
 def _without_value(cells: Sequence[Cell], settings: Settings) -> str:

@@ -8,10 +8,14 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Machine
 
 
-class OtherKernel(FscaleError):  # noqa: N818 - it says what happened
-    """The machine came up with another kernel than the wanted one."""
+class Broken(FscaleError):  # noqa: N818 - it says what happened
+    """A kernel under test did not come up, or did not stay up; the machine can be used again."""
 
     code = Exit.FAILED
+
+
+class OtherKernel(Broken):
+    """The machine came up with another kernel than the wanted one."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from fscale.farm.answer import Answer
 from fscale.farm.bootable import Bootable
+from fscale.farm.controls import Controls
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model.errors import FscaleError
@@ -62,12 +63,21 @@ class NodeEngine(Engine, Protocol):
 class BootingEngine(NodeEngine, Protocol):
     """An engine of one machine, which boots the kernels that it is given."""
 
+    def use(self, controls: Controls) -> None:
+        """Reset the machine, and read its console, by these commands."""
+
     def boot(self, kernel: Bootable) -> None:
         """Boot a kernel, and wait until the machine is back. At the end it boots its own kernel.
 
         Raises:
+            Broken: the kernel did not come up; `collect` raises it if the kernel did not stay up.
+                The machine can be used again.
+            Lost: the connection broke, and not because of the kernel; likewise.
             FscaleError: the machine cannot boot it, or does not come back.
         """
+
+    def evidence(self) -> str:
+        """What the machine's console and pstore say about a kernel that was Broken."""
 
 
 # By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported

@@ -2,8 +2,9 @@
 """Runs a task on the machine that ssh reached: `python3 -m fscale.farm.errand DIRECTORY`.
 
 Standard input has the task in one line. It stays open as long as the task is wanted: when it ends,
-because somebody cancelled the task or the connection broke, the task is terminated and so restores
-the machine. The answer (`fscale.farm.answer`) goes to standard output, messages to standard error.
+because somebody cancelled the task or the connection broke, or when the visit ends, the task is
+terminated and so restores the machine. The answer (`fscale.farm.answer`) goes to standard output,
+messages to standard error.
 """
 
 import fcntl
@@ -22,6 +23,8 @@ from fscale.model.errors import Exit
 PROGRAM = ("python3", "-P", "-m", "fscale")
 BUSY = "busy"
 """a file that every task locks while it runs"""
+UNWANTED = "unwanted"
+"""a file that the keeper makes when the visit ends"""
 
 
 def main() -> None:
@@ -40,7 +43,8 @@ def main() -> None:
             path.write_bytes(wire)
             argv = [*PROGRAM, "cell", str(path), "--output", str(spool)]
             argv += ["--objects", str(directory / "objects")]
-            header.code = run_leashed(argv, sys.stderr.buffer, _unwanted)
+            end = directory / UNWANTED
+            header.code = run_leashed(argv, sys.stderr.buffer, lambda: _ended() or end.exists())
             answer = pack(header, read_files(task, spool))
         except OSError as error:
             header.text = f"{error.filename}: {error.strerror}"
@@ -52,14 +56,14 @@ def main() -> None:
 
 
 def _read_line() -> bytes:
-    """Read a line without reading ahead, so that `_unwanted` sees what follows."""
+    """Read a line without reading ahead, so that `_ended` sees what follows."""
     line = b""
     while not line.endswith(b"\n") and (part := os.read(0, 1)):
         line += part
     return line
 
 
-def _unwanted() -> bool:
+def _ended() -> bool:
     """Whether standard input has ended; nothing follows the task on it."""
     return bool(select.select([0], [], [], 0)[0])
 

@@ -2,32 +2,41 @@
 """Holds the machine that ssh reached: `python3 -m fscale.farm.keeper DIRECTORY OWNER`.
 
 Nobody else gets the machine while it runs. It runs until its standard input ends, which is so also
-if the connection breaks or the other end is killed. Then it leaves the machine as it was.
+if the connection breaks or the other end is killed, or until no line came for SILENT_SECONDS, as
+from a network that is dead. Then it leaves the machine as it was.
 
-A line of standard input says that another kernel is booted now, and for how many seconds nobody
-else gets the machine. The keeper that runs after the boot ends that time.
+An empty line says that the other end lives. Another one says that a kernel is booted now, and for
+how many seconds nobody else gets the machine. The keeper that runs after the boot ends that time.
 """
 
 import contextlib
 import fcntl
 import json
+import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from fscale.farm.errand import BUSY
+from fscale.farm.errand import BUSY, UNWANTED
 from fscale.model import paths
 from fscale.model.files import printable
 from fscale.system.executor import make_directory
 
 HELD = "held"
-"""what it prints once it holds the machine"""
+"""what it prints once it holds the machine, with the directories that killed commands left"""
+BOOTS = "boots another kernel"
 DIRECTORY = re.compile(r"/var/tmp/fscale\.[A-Za-z0-9]{10}")
+SILENT_SECONDS = 120.0
+TASK_SECONDS = 300.0
+"""how long a task may take to restore the machine"""
+POLL_SECONDS = 0.1
 LOCK_FILE = "held"
 LEASE_FILE = "lease"
 KEXEC = Path(__file__).with_name("kexec.sh")
@@ -37,30 +46,50 @@ def main() -> None:
     """Hold the machine until standard input ends."""
     # The end of a connection may also come as this signal, which must not end the clean-up.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    directory: Path | None = Path(sys.argv[1])
-    owner = printable(sys.argv[2])
-    assert directory
+    directory = Path(sys.argv[1])
+    ended = False
+    owner, *gone = map(printable, sys.argv[2:])
     if not DIRECTORY.fullmatch(str(directory)):
         sys.exit(f"{directory} is not a directory of fscale")
     try:
         state = paths.state_dir()
         make_directory(state)
         with (state / LOCK_FILE).open("a+") as lock:
-            _hold(lock, owner)
-            print(HELD, flush=True)
-            if seconds := sys.stdin.readline():
+            _hold(lock, owner, gone)
+            ended = True
+            (directory / BUSY).touch()
+            adopted = _kexec("adopt", directory, stdout=subprocess.PIPE).stdout.split()
+            print(HELD, *adopted, flush=True)
+            if seconds := _read_line():
                 lease = {"owner": owner, "until": time.time() + float(seconds)}
                 _lease().write_text(json.dumps(lease))
-                directory = None
+                ended = False
                 return
+            (directory / UNWANTED).touch()
             _await_tasks(directory)
     finally:
-        if directory:
-            subprocess.run(["sh", KEXEC, "leave", directory], stdout=sys.stderr, check=False)
+        if ended:
+            _kexec("leave", directory, stdout=sys.stderr)
 
 
-def _hold(lock: IO[str], owner: str) -> None:
-    """Take the lock, and write down for whom and since when."""
+def _kexec(action: str, directory: Path, stdout: int | IO[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", KEXEC, action, directory], stdout=stdout, text=True, check=False)
+
+
+def _read_line() -> str:
+    """Wait for a line that is not empty; empty: the other end is gone."""
+    line = ""
+    while not line.endswith("\n"):
+        ready, _, _ = select.select([0], [], [], SILENT_SECONDS)
+        piece = os.read(0, 100) if ready else b""
+        if not piece:
+            return ""
+        line = (line + piece.decode()).lstrip()
+    return line
+
+
+def _hold(lock: IO[str], owner: str, gone: Sequence[str]) -> None:
+    """Take the lock, and write down for whom and since when. Leases of `gone` owners are void."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -68,8 +97,8 @@ def _hold(lock: IO[str], owner: str) -> None:
         sys.exit(f"it is in use: {lock.read(500).strip() or 'unknown owner'}")
     with contextlib.suppress(OSError, ValueError):
         lease = json.loads(_lease().read_text())
-        if lease["owner"] != owner and time.time() < lease["until"]:
-            sys.exit(f"it is in use: {lease['owner']} boots another kernel")
+        if lease["owner"] not in (owner, *gone) and time.time() < lease["until"]:
+            sys.exit(f"it is in use: {lease['owner']} {BOOTS}")
     _lease().unlink(missing_ok=True)
     lock.truncate(0)
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
@@ -84,10 +113,14 @@ def _lease() -> Path:
 
 
 def _await_tasks(directory: Path) -> None:
-    """Wait until the tasks have restored the machine; their standard input has ended, too."""
-    time.sleep(0.1)
+    """Wait until the tasks have restored the machine, or hang."""
+    end = time.monotonic() + TASK_SECONDS
     with (directory / BUSY).open("w") as busy:
-        fcntl.flock(busy, fcntl.LOCK_EX)
+        while time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(busy, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Boots another kernel on this machine by kexec, and leaves the machine as it was:
+#   kexec.sh adopt DIRECTORY                          takes over what killed commands left; prints it
 #   kexec.sh load DIRECTORY RELEASE [IMAGE MODULES]   files of DIRECTORY/objects; else an installed one
 #   kexec.sh go DIRECTORY                             boots what was loaded
+#   kexec.sh pstore DIRECTORY                         prints what crashes have stored since the load
 #   kexec.sh leave DIRECTORY                          removes all, and reboots from another kernel
 # The boot loader is not changed: each reset leads back to the machine's own kernel.
 set -eu
@@ -19,6 +21,19 @@ running() {
     sed 's/BOOT_IMAGE=[^ ]* *//' /proc/cmdline
 }
 
+# Whoever holds the machine is the only one: directories that were held before are nobody's.
+adopt() {
+    for other in /var/tmp/fscale.??????????; do
+        [ "$other" != "$directory" ] || continue
+        [ -e "$other/busy" ] || continue
+        [ "$(stat -c %u "$other")" = "$(stat -c %u "$directory")" ] || continue
+        [ -e "$directory/home" ] || [ ! -e "$other/home" ] || cp "$other/home" "$directory/home"
+        [ ! -e "$other/links" ] || cat "$other/links" >>"$directory/links"
+        rm -rf "$other"
+        echo "$other"
+    done
+}
+
 load() {
     release=$1
     command -v kexec >/dev/null || fail "kexec is not installed; apt-get install kexec-tools"
@@ -32,6 +47,7 @@ load() {
         initrd=$kernel/initrd
         install_modules "$3"
     fi
+    touch "$directory/loaded"
     own=$(tail -n 1 "$directory/home")
     kexec -l "$image" --initrd="$initrd" --command-line="$own panic=10 oops=panic"
 }
@@ -58,6 +74,12 @@ make_initramfs() {
     else
         fail "neither mkinitramfs nor dracut is installed; apt-get install initramfs-tools"
     fi
+}
+
+# systemd moves the files of /sys/fs/pstore.
+pstore() {
+    find /sys/fs/pstore /var/lib/systemd/pstore -type f -newer "$directory/loaded" 2>/dev/null |
+        sort -r | xargs -r cat | tail -c 16384
 }
 
 go() {

@@ -5,22 +5,24 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from fscale.farm.bootable import Bootable
+from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.connection import Lost, connected
+from fscale.farm.controls import Console, Controls, reset
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
-from fscale.farm.visit import Visit, ask, visiting
+from fscale.farm.visit import Visit, ask, is_there, visiting
 from fscale.model.errors import Exit, FscaleError
 
 PATIENCE_SECONDS = 120.0
 """how long a machine may be unreachable whose connection broke"""
 RETRY_SECONDS = 5.0
 BOOT_SECONDS = 600.0
-"""how long a boot may take, and how long the machine stays held for it"""
+"""how long a boot may take until the machine is reset, and then until it is given up"""
+_BY_HAND = "reset it, which boots its own kernel, and give `fscale restore --on`"
 
 
 class NotBack(FscaleError):  # noqa: N818 - it says what happened
-    """The machine was lost, or does not come back after a boot."""
+    """The machine does not come back after a boot."""
 
     code = Exit.FAILED
 
@@ -30,21 +32,31 @@ class Remote:
 
     def __init__(self, host: str, say: Say) -> None:
         self.host = host
+        self.controls = Controls()
         self._say = say
         self._stack = contextlib.ExitStack()
         self._visit: Visit | None = None
+        self._console: Console | None = None
         self._left: str | None = None
         """the directory there, once another kernel was booted"""
         self._home = ""
         """what the machine ran before, as in `About.running`"""
 
     def __enter__(self) -> "Remote":
-        self._visit = self._stack.enter_context(visiting(self.host, self._say))
+        self._enter(None)
+        home = self.visit.home()
+        if home and home != self.visit.running:
+            self._say(f"a killed command left {self.host} with another kernel; it boots its own")
+            self._left, self._home = self.visit.directory, home
+            self._stack.close()
+            self._await(self._return_home)
+            self._enter(None)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, *exc: object) -> None:
         self._stack.close()
-        if self._left:
+        self._end_console()
+        if self._left and kind is not NotBack:
             self._say(f"waiting until {self.host} runs its own kernel again")
             self._await(self._return_home)
 
@@ -57,15 +69,42 @@ class Remote:
     @property
     def under_test(self) -> bool:
         """Whether it runs another kernel than its own."""
-        return self._left is not None
+        return self._left is not None and self.visit.running != self._home
 
     def boot(self, kernel: Bootable) -> None:
         """Boot a kernel, and wait until the machine is back.
 
         Raises:
-            NotBack: it does not come back in time.
-            FscaleError: it cannot boot that kernel.
+            Broken: it did not come up; the machine runs its own kernel.
+            Lost: the connection broke before the boot; the machine runs its own kernel.
+            NotBack: the machine did not come back.
+            FscaleError: the machine cannot boot that kernel.
         """
+        visit = self.visit
+        try:
+            self._load(kernel)
+        except Lost:
+            self.recover()
+            raise
+        visit.let_go(2 * BOOT_SECONDS)
+        self._end_console()
+        if self.controls.console:
+            self._console = Console(self.controls.console)
+        with contextlib.suppress(Lost):
+            visit.kexec("go")
+        self._stack.close()
+        if why := self._await(lambda: self._return(visit.boot_id)):
+            raise Broken(
+                f"{self.host} did not come back within {BOOT_SECONDS:.0f} s of the boot, and was "
+                f"reset ({why})"
+            )
+        if not self.under_test:
+            raise Broken(
+                f"{self.host} came back with its own kernel: the one under test panicked while it "
+                "booted, or did not start"
+            )
+
+    def _load(self, kernel: Bootable) -> None:
         visit, files = self.visit, []
         if kernel.image and kernel.modules:
             objects = Objects()
@@ -74,42 +113,73 @@ class Remote:
         visit.kexec("load", kernel.release, *files)
         if not self._left:
             self._left, self._home = visit.directory, visit.running
-        visit.let_go(BOOT_SECONDS)
-        with contextlib.suppress(Lost):
-            visit.kexec("go")
-        self._visit = None
-        self._stack.close()
-        self._await(lambda: self._return(visit.boot_id))
 
-    def reconnect(self) -> None:
-        """Visit the machine again. Its keeper may notice later that the connection has ended."""
+    def recover(self) -> bool:
+        """Visit the machine again after its connection broke.
+
+        If a kernel under test ran, wait for the machine's own one. Return whether it crashed: then
+        nothing there has ended the visit.
+
+        Raises:
+            NotBack: the machine did not come back.
+            FscaleError: it ran its own kernel, and cannot be reached.
+        """
+        tested = self.under_test
         self._stack.close()
+        if tested:
+            return bool(self._await(self._return_after_loss)) or self._left is not None
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                self._visit = self._stack.enter_context(visiting(self.host, self._say))
-                return
+                self._return_after_loss()
             except FscaleError:
                 if time.monotonic() > end:
                     raise
+            else:
+                return False
             time.sleep(RETRY_SECONDS)
+
+    def evidence(self) -> str:
+        """What the console and the pstore of the machine say about the kernel that was Broken."""
+        texts = {"console": self._end_console()}
+        with contextlib.suppress(FscaleError):
+            texts["pstore"] = self.visit.kexec("pstore")
+        return "\n".join(f"{name}:\n{text}" for name, text in texts.items() if text.strip())
+
+    def _end_console(self) -> str:
+        console, self._console = self._console, None
+        return console.end() if console else ""
+
+    def _enter(self, directory: str | None) -> None:
+        stack = contextlib.ExitStack()
+        with stack:
+            self._visit = stack.enter_context(visiting(self.host, self._say, directory))
+            self._stack = stack.pop_all()
 
     def _return(self, booted_before: str) -> None:
         """Visit the machine again after a boot."""
-        stack = contextlib.ExitStack()
-        with stack:
-            visit = stack.enter_context(visiting(self.host, self._say, self._left))
-            if visit.boot_id != booted_before:
-                self._visit, self._stack = visit, stack.pop_all()
-                return
-            visit.let_go(BOOT_SECONDS)
-        raise FscaleError(f"{self.host} has not begun to boot")
+        self._enter(self._left)
+        if self.visit.boot_id == booted_before:
+            self.visit.let_go(2 * BOOT_SECONDS)
+            self._stack.close()
+            raise FscaleError(f"{self.host} has not begun to boot")
+
+    def _return_after_loss(self) -> None:
+        """Visit the machine again, in its directory if that is still there."""
+        if self._left:
+            with connected(self.host) as connection:
+                if ask(connection, self._say).running != self._home:
+                    raise FscaleError(f"{self.host} still runs another kernel")
+                if not is_there(connection, self._left):
+                    self._left = None
+        self._enter(self._left)
 
     def _return_home(self) -> None:
         """Check that the visit has been ended there."""
+        assert self._left
         with connected(self.host) as connection:
             running = ask(connection, self._say).running
-            if connection.run(["sh", "-c", 'test ! -d "$1" || echo left', "sh", self._left or ""]):
+            if is_there(connection, self._left):
                 with visiting(self.host, self._say, self._left):
                     pass
             elif running == self._home:
@@ -118,20 +188,43 @@ class Remote:
                 return
         raise FscaleError(f"{self.host} still runs another kernel")
 
-    def _await(self, attempt: Callable[[], None]) -> None:
-        """Try until a machine that boots can be visited.
+    def _await(self, attempt: Callable[[], None]) -> str:
+        """Try until a machine that boots can be visited; reset it if that takes BOOT_SECONDS.
+
+        Return why it was reset; empty: it was not.
 
         Raises:
-            NotBack: it could not be in BOOT_SECONDS.
+            NotBack: it did not come back after the reset either.
         """
-        end = time.monotonic() + BOOT_SECONDS
-        while True:
-            try:
-                return attempt()
-            except FscaleError as error:
-                if time.monotonic() > end:
-                    raise NotBack(
-                        f"{self.host} did not come back within {BOOT_SECONDS:.0f} s of a boot "
-                        f"({error}); reset it: a reset boots its own kernel"
-                    ) from None
-            time.sleep(RETRY_SECONDS)
+        why = ""
+        while reason := _try(attempt):
+            if why:
+                raise NotBack(f"{self.host} did not come back after a reset ({reason}); {_BY_HAND}")
+            why = reason
+            self._reset(why)
+        return why
+
+    def _reset(self, why: str) -> None:
+        late = f"{self.host} did not come back within {BOOT_SECONDS:.0f} s ({why})"
+        if self.controls.reset is None:
+            self._say(f"{late}; reset it within {BOOT_SECONDS:.0f} s: a reset boots its own kernel")
+            return
+        self._say(f"{late}; resetting it")
+        try:
+            reset(self.controls.reset)
+        except FscaleError as error:
+            raise NotBack(f"{late}; {error}; {_BY_HAND}") from None
+
+
+def _try(attempt: Callable[[], None]) -> str:
+    """Try for BOOT_SECONDS; return why it failed at last, or nothing."""
+    end = time.monotonic() + BOOT_SECONDS
+    while True:
+        try:
+            attempt()
+        except FscaleError as error:
+            if time.monotonic() > end:
+                return str(error)
+        else:
+            return ""
+        time.sleep(RETRY_SECONDS)

@@ -8,17 +8,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from fscale.farm.answer import MOST_TEXT, MOST_WHOLE, Answer, Header, Refused, check, unpack
-from fscale.farm.bootable import Bootable
+from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.connection import ENDED, Lost
+from fscale.farm.controls import Controls
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
 from fscale.farm.pipes import Head, Tail
-from fscale.farm.remote import NotBack, Remote
+from fscale.farm.remote import Remote
 from fscale.farm.task import Task
 from fscale.model.errors import Exit, FscaleError
 from fscale.system.executor import summarise_failure
 
 ATTEMPTS = 2
+HANG_SECONDS = 3600.0
+"""how long a task may take under a kernel under test, besides the timed seconds of its cells"""
 _ON = re.compile(r"ssh:(?P<host>[A-Za-z0-9_][\w.@:%+-]{0,250})")
 
 
@@ -34,6 +37,10 @@ def open_engine(on: str, say: Say) -> Iterator["Ssh"]:
         raise FscaleError(f"--on {on}: not of the form ssh:HOST, with HOST as in `ssh HOST`")
     with Ssh(named["host"], say) as engine:
         yield engine
+
+
+class Hung(Lost):
+    """A machine does not end a task."""
 
 
 class Ssh:
@@ -57,9 +64,17 @@ class Ssh:
         self.cancel()
         self._remote.__exit__(*exc)
 
+    def use(self, controls: Controls) -> None:
+        """See BootingEngine."""
+        self._remote.controls = controls
+
     def boot(self, kernel: Bootable) -> None:
         """See BootingEngine and Remote."""
         self._remote.boot(kernel)
+
+    def evidence(self) -> str:
+        """See BootingEngine."""
+        return self._remote.evidence()
 
     def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
         """See Engine."""
@@ -91,13 +106,15 @@ class Ssh:
                 self._start(task)
                 return self._finish()
             except Lost as error:
-                if self._remote.under_test:
-                    raise NotBack(
-                        f"{error}; a kernel under test may have panicked or hung"
+                tested = self._remote.under_test
+                if self._remote.recover() or isinstance(error, Hung):
+                    raise Broken(
+                        f"the kernel panicked or hung while it measured: {error}"
                     ) from None
+                if tested:
+                    raise
                 self._say(f"warning: {error}")
                 reasons.append(str(error))
-                self._remote.reconnect()
         return _failed(task, self._remote.host, Exit.FAILED, "; ".join(reasons))
 
     def _start(self, task: Task) -> None:
@@ -110,9 +127,16 @@ class Ssh:
 
         Raises:
             Lost: the connection ended.
+            Hung: a kernel under test does not end the task.
         """
         assert self._running
-        answer = self._running.output.content()
+        seconds = HANG_SECONDS + 2 * sum(key.duration for key in self._running.task.keys)
+        try:
+            answer = self._running.output.content(seconds if self._remote.under_test else None)
+        except TimeoutError:
+            errand, self._running = self._running, None
+            errand.kill()
+            raise Hung(f"{self._remote.host} did not end a task within {seconds:.0f} s") from None
         errand, self._running = self._running, None
         code, text = errand.end()
         if code == ENDED:
@@ -146,11 +170,15 @@ class _Errand:
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
 
+    def kill(self) -> None:
+        """End the connection's part of it."""
+        self._process.kill()
+
     def end(self) -> tuple[int, str]:
         """Wait until it has ended: the exit code, and the summary of its messages."""
         self.stop()
         if len(self.output.content()) > MOST_WHOLE:
-            self._process.kill()
+            self.kill()
         return self._process.wait(), summarise_failure(self._messages.text())[-MOST_TEXT:]
 
 

@@ -13,13 +13,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from fscale.farm.connection import Connection, connected
 from fscale.farm.engine import Say
-from fscale.farm.keeper import DIRECTORY, HELD
+from fscale.farm.keeper import BOOTS, DIRECTORY, HELD
 from fscale.farm.objects import Objects
 from fscale.farm.payload import write_payload
-from fscale.farm.pipes import Tail
+from fscale.farm.pipes import Heartbeat, Tail
 from fscale.model.errors import FscaleError
 from fscale.model.revision import revision
 from fscale.system.executor import summarise_failure
@@ -51,8 +52,10 @@ class Visit:
         self.boot_id = about.boot_id
         self.running = about.running
         self._root = about.root
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._keeper: tuple[subprocess.Popen[bytes], Heartbeat] | None = None
         self._stored: set[str] = set()
+        self.adopted: list[str] = []
+        """directories there that killed commands left"""
 
     def python(self, module: str, *arguments: str) -> list[str]:
         """The command that runs a module of fscale there, as root where that is allowed."""
@@ -84,8 +87,8 @@ class Visit:
         """Start fscale.farm.errand, which reads a task."""
         return self.connection.start(self.python("fscale.farm.errand"))
 
-    def kexec(self, action: str, *arguments: str) -> None:
-        """Run fscale.farm.kexec.sh as root.
+    def kexec(self, action: str, *arguments: str) -> str:
+        """Run fscale.farm.kexec.sh as root, and return what it printed.
 
         Raises:
             Lost: the connection ended, as it does when the machine boots.
@@ -93,33 +96,61 @@ class Visit:
         """
         script = f"{self.directory}/lib/fscale/farm/kexec.sh"
         command = [*self._root, "sh", script, action, self.directory, *arguments]
-        self.connection.run(command)
+        return self.connection.run(command)
 
     def let_go(self, seconds: float) -> None:
         """End the keeper for a boot; meanwhile the machine is this process's."""
-        assert self._keeper and self._keeper.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self._keeper.stdin.write(f"{seconds}\n".encode())
-            self._keeper.stdin.close()
-        self._keeper.wait()
+        assert self._keeper
+        keeper, heartbeat = self._keeper
+        heartbeat.end(f"{seconds}\n".encode())
+        keeper.wait()
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the machine with fscale.farm.keeper, which ends the visit."""
-        owner = f"{getpass.getuser()}@{os.uname().nodename} (pid {os.getpid()})"
-        keeper = self.connection.start(self.python("fscale.farm.keeper", owner))
+    def home(self) -> str:
+        """What the machine ran before a killed command booted another kernel; empty: unknown."""
+        if not self.adopted:
+            return ""
+        with contextlib.suppress(FscaleError):
+            return self.connection.run(["cat", f"{self.directory}/home"]).strip()
+        return ""
+
+    def hold(self) -> None:
+        """Hold the machine with fscale.farm.keeper, which ends the visit.
+
+        Raises:
+            FscaleError: somebody else does.
+        """
+        owner = f"{getpass.getuser()}@{os.uname().nodename} (pid "
+        gone: list[str] = []
+        while refusal := self._start_keeper(f"{owner}{os.getpid()})", *gone):
+            booting = re.search(rf"{re.escape(owner)}(\d+)\) {BOOTS}", refusal)
+            if gone or booting is None or Path("/proc", booting[1]).exists():
+                raise FscaleError(f"{self.connection.host}: {refusal}")
+            gone = [f"{owner}{booting[1]})"]
+
+    def _start_keeper(self, *owners: str) -> str:
+        """Start the keeper. Return why it refuses; empty: it holds the machine."""
+        keeper = self.connection.start(self.python("fscale.farm.keeper", *owners))
         assert keeper.stdin and keeper.stdout and keeper.stderr
-        errors = Tail(keeper.stderr)
-        try:
-            if keeper.stdout.readline(100).decode(errors="replace").strip() != HELD:
-                keeper.stdin.close()
-                raise FscaleError(f"{self.connection.host}: {summarise_failure(errors.text())}")
-            self._keeper = keeper
-            yield
-        finally:
-            with contextlib.suppress(BrokenPipeError):
-                keeper.stdin.close()
-            keeper.wait()
+        errors, heartbeat = Tail(keeper.stderr), Heartbeat(keeper.stdin)
+        self._keeper = keeper, heartbeat
+        said = keeper.stdout.readline(4096).decode(errors="replace").split()
+        if said[:1] == [HELD]:
+            self.adopted = said[1:]
+            return ""
+        self.end()
+        return summarise_failure(errors.text()) or "it ended without a reason"
+
+    def end(self, line: str = "") -> None:
+        """End the keeper, with a last line for it."""
+        assert self._keeper
+        keeper, heartbeat = self._keeper
+        heartbeat.end(line.encode())
+        keeper.wait()
+
+    def remove(self) -> None:
+        """Remove the directory there, which no keeper does."""
+        with contextlib.suppress(FscaleError):
+            self.connection.run([*self._root, "rm", "-rf", self.directory])
 
 
 @contextlib.contextmanager
@@ -134,8 +165,21 @@ def visiting(host: str, say: Say, directory: str | None = None) -> Iterator[Visi
     with connected(host) as connection:
         about = ask(connection, say)
         visit = Visit(connection, directory or _bring(connection), about)
-        with visit.held():
+        try:
+            visit.hold()
+        except BaseException:
+            if directory is None:
+                visit.remove()
+            raise
+        try:
             yield visit
+        finally:
+            visit.end()
+
+
+def is_there(connection: Connection, directory: str) -> bool:
+    """Whether a machine has the directory of a visit."""
+    return bool(connection.run(["sh", "-c", 'test ! -d "$1" || echo left', "sh", directory]))
 
 
 def _bring(connection: Connection) -> str:

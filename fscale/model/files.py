@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -232,6 +233,11 @@ def is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def strip_escapes(text: str) -> str:
+    """Remove terminal escapes and carriage returns, as a serial console prints them."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|\r", "", text)
 
 
 def printable(text: str) -> str:

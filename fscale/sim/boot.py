@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.fault import Fault
+from fscale.model.files import strip_escapes
 from fscale.sim import rules
 from fscale.sim.emulator import BootFiles
 from fscale.sim.output import Code, Ended, ModeEnd, Parameters, PluginWindow, Sign, Stream, Trouble
@@ -263,7 +264,7 @@ class Boot:
         log = self.place.console
         text = log.read_text(errors="replace") if log.exists() else ""
         verdict = console.judge(text)
-        reported = re.findall(r"^fscale-sim: (.*)$", console.strip_escapes(text), re.M)
+        reported = re.findall(r"^fscale-sim: (.*)$", strip_escapes(text), re.M)
         errors = self.place.errors.read_text(errors="replace").strip()
         words = reported[-1:] or [verdict.summary or "", *errors.splitlines()[-3:]]
         why = "; ".join(filter(None, words)) or "it printed nothing"

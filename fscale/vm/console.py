@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from fscale.model.files import strip_escapes
+
 Trouble = Literal["panic", "oom"]
 
 # The first lines of kernel reports that include a stack.
@@ -38,11 +40,6 @@ class KernelReport:
     trouble: Trouble | None
     summary: str | None
     report: str | None
-
-
-def strip_escapes(text: str) -> str:
-    """The log without terminal escapes and carriage returns."""
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|\r", "", text)
 
 
 def kind_of(summary: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.files import strip_escapes
 from fscale.vm import console, memory, qemu, replace_dir, untrusted
 from fscale.vm.cache import cache_root
 from fscale.vm.hang import Watch
@@ -279,7 +280,7 @@ def _judge(
     verdict = console.judge(raw[:own_words].decode(errors="replace"))
     report = verdict.report
     if own_words is not None:
-        after = console.strip_escapes(raw[own_words:].decode(errors="replace"))
+        after = strip_escapes(raw[own_words:].decode(errors="replace"))
         report = "\n".join(after.splitlines()[: console.LONGEST])
     returncode = _returncode(where.state / "status")
     summary = verdict.summary
@@ -289,7 +290,7 @@ def _judge(
         end = "oom"
     if end == "died":
         errors = _bytes(where.errors).decode(errors="replace").strip()
-        tail = "\n".join(console.strip_escapes(text).splitlines()[-5:])
+        tail = "\n".join(strip_escapes(text).splitlines()[-5:])
         summary = errors or tail or "QEMU ended without output"
     return GuestOutcome(end, returncode, seconds, booted, summary, report, where.console)
 

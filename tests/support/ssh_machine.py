@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A machine that the stub of ssh reaches, and what stands for `python3` on it.
 
-In the machine's directory: `fake`: its fscale makes up cells (farm_program.py); `answer`: a task is
+In the machine's directory: `panics`, `hangs`: what the next kernels do; `silent`: the seconds of a
+keeper's patience; `fake`: its fscale makes up cells (farm_program.py); `answer`: a task is
 answered with these bytes; `python`: the answer to the question for its version.
 """
 
+import contextlib
 import os
 import runpy
 import shutil
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,10 +31,14 @@ for word; do
 done
 exec PROGRAM "$@"
 """
-_BOOT = """
-echo $(($(cat $SSH_STUB/boot/id) + 1)) >$SSH_STUB/boot/id
+_COUNT = "echo $(($(cat $SSH_STUB/boot/id) + 1)) >$SSH_STUB/boot/id\n"
+_OWN = """
+echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
+echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
+"""
+_BOOT = f"""{_COUNT}
 touch $SSH_STUB/cut
-(sleep 1; rm $SSH_STUB/cut) >/dev/null 2>&1 </dev/null &
+[ -e $SSH_STUB/hangs ] || (sleep 1; rm $SSH_STUB/cut) >/dev/null 2>&1 </dev/null &
 """
 # What is loaded is told by the initramfs, whose content is the release.
 _KEXEC = (
@@ -39,8 +49,9 @@ if [ "$1" = -l ]; then
     echo "$2 $4" >>$SSH_STUB/loaded
 else
     if [ -e $SSH_STUB/panics ]; then
-        echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
-        echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
+        """
+    + _OWN
+    + """
     else
         echo "$(cat $SSH_STUB/boot/next) #2 mine" >$SSH_STUB/boot/kernel
         cp $SSH_STUB/boot/next-cmdline $SSH_STUB/boot/cmdline
@@ -54,8 +65,9 @@ fi
 _SYSTEMCTL = (
     """
 [ "$1" = kexec ] && exec kexec -e
-echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
-echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
+"""
+    + _OWN
+    + """
 echo rebooted >>$SSH_STUB/rebooted
 """
     + _BOOT
@@ -106,6 +118,23 @@ class Machine:
         self.program("mkinitramfs", 'echo "$3" >"$2"; echo "$3" >>"$SSH_STUB/initramfs"')
         self.program("kexec", _KEXEC)
         self.program("systemctl", _SYSTEMCTL)
+        self.tell(
+            "reset", f"SSH_STUB={self.place}{_OWN}{_COUNT}rm -f $SSH_STUB/hangs $SSH_STUB/cut"
+        )
+
+    def crash(self) -> None:
+        """Let the running kernel crash: its processes end, and the machine's own kernel boots."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for line in (self.place / "processes").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(int(line), number)
+            self.tell("cut")
+            time.sleep(1)
+        self.reset()
+
+    def reset(self) -> None:
+        """Let the machine's own kernel boot."""
+        subprocess.run(["sh", self.place / "reset"], check=True)
 
     @property
     def directories(self) -> list[Path]:
@@ -119,6 +148,14 @@ class Machine:
         """What fscale did there."""
         path = self.place / "log"
         return path.read_text().splitlines() if path.exists() else []
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for at most a minute."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def _program(path: Path, body: str) -> None:
@@ -143,9 +180,12 @@ def main() -> None:
         sys.stdout.buffer.write((place / "answer").read_bytes())
         return
     sys.path.append(str(HERE.parents[1]))
-    from fscale.model import paths  # noqa: PLC0415 - that of the machine
+    from fscale.farm import keeper  # noqa: PLC0415 - that of the machine
+    from fscale.model import paths  # noqa: PLC0415
 
     paths.state_dir = lambda: place / "state"  # type: ignore[assignment]
+    if (place / "silent").exists():
+        keeper.SILENT_SECONDS = float((place / "silent").read_text())
     paths.lasting_dir = lambda: place / "lasting"  # type: ignore[assignment]
     if module == "fscale" and (place / "fake").exists():
         sys.argv = [str(HERE / "farm_program.py"), *arguments]

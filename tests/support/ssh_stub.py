@@ -2,7 +2,8 @@
 """Stands for OpenSSH's `ssh`: the other machine is this one, with programs of its own.
 
 The directory SSH_STUB has in `bin` what that machine finds first, and in files what happens:
-`refused`: what ssh says instead of connecting; `cut`: while it exists, connections break.
+`refused`: what ssh says instead of connecting; `cut`: while it exists, connections break. A line of
+`processes` has the process group of a command.
 """
 
 import os
@@ -44,7 +45,11 @@ def main() -> int:
         return 255
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "PATH": f"{PLACE / 'bin'}:{os.environ['PATH']}"}
-    child = subprocess.Popen(["sh", "-c", command], env=environment, **pipes)
+    child = subprocess.Popen(
+        ["sh", "-c", command], env=environment, start_new_session=True, **pipes
+    )
+    with (PLACE / "processes").open("a") as processes:
+        processes.write(f"{child.pid}\n")
     assert child.stdin and child.stdout and child.stderr
     to_child = os.dup(child.stdin.fileno())
     child.stdin.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels that another machine boots in turn: the order, what is believed, and what is resumed."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,11 +11,17 @@ from rich.console import Console
 from fscale.ab.guest_run import execute
 from fscale.ab.machine_boots import KernelSide, MachineBoots, MachinePlan
 from fscale.ab.methods import PairedMethod, method_of
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.farm.answer import PLANNED, Answer, Header, Planned, check
-from fscale.farm.bootable import Bootable, OtherKernel
+from fscale.farm.bootable import Bootable, Broken
+from fscale.farm.connection import Lost
+from fscale.farm.controls import Controls
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.model.variant import parse
@@ -24,26 +31,33 @@ from tests.support.farm import cell, content, keys
 from tests.support.synthetic import write_run
 
 A, B = "6.12.0-base", "6.12.0-new"
-(KEY,) = keys(1)
+KEYS = [key.model_copy(update={"cores": n + 1}) for n, key in enumerate(keys(1) * 2)]
 
 
 class Box:
-    """A machine that boots what it is told, but `instead` of its third boot."""
+    """A machine that boots what it is told, but another kernel in `broken` boots."""
 
     slots = 1
     shares_files = False
 
-    def __init__(self, directory: Path, instead: str | None = None) -> None:
+    def __init__(self, directory: Path, *broken: int, lost: Sequence[int] = ()) -> None:
         run = Store(write_run(directory, [])).load_run()
         assert run
         self.run = run
-        self.instead = instead
+        self.broken = broken
+        self.lost = lost
+        self.crashes: set[int] = set()
+        """boots whose kernel crashes in its second cell"""
+        self.log = "Kernel panic - not syncing: on purpose"
         self.booted: list[str] = []
         self.tasks: list[Task] = []
 
     def boot(self, kernel: Bootable) -> None:
         self.booted.append(kernel.release)
-        runs = self.instead if self.instead and len(self.booted) == 3 else kernel.release
+        number = len(self.booted)
+        if number in self.lost:
+            raise Lost("the network is down")
+        runs = "6.1.0-own" if number in self.broken else kernel.release
         changes = {"kernel": runs, "kernel_cmdline": "quiet panic=10 oops=panic", "build": None}
         self.run.machine = self.run.machine.model_copy(update=changes)
 
@@ -52,8 +66,10 @@ class Box:
         self.tasks = list(tasks)
 
     def collect(self) -> Iterator[Answer]:
-        for task in self.tasks:
-            planned = Planned(run=self.run, cells=[KEY]).model_dump_json(by_alias=True).encode()
+        for number, task in enumerate(self.tasks):
+            if number == 1 and len(self.booted) in self.crashes:
+                raise Broken("the kernel panicked or hung in a task")
+            planned = Planned(run=self.run, cells=KEYS).model_dump_json(by_alias=True).encode()
             files = {f"cells/{key.id}.json": self.measured(key) for key in task.keys}
             header = Header(task=task.id, host="box", code=0)
             yield check(task, header, files or {PLANNED: planned})
@@ -61,11 +77,17 @@ class Box:
     def measured(self, key: CellKey) -> bytes:
         return content(cell(key))
 
+    def use(self, controls: Controls) -> None:
+        raise NotImplementedError
+
+    def evidence(self) -> str:
+        return self.log
+
     def cancel(self) -> list[Answer]:
         return []
 
 
-def source(output: Path, box: Box) -> MachineBoots:
+def source(output: Path, box: Box, *, bisecting: bool = False) -> MachineBoots:
     kernels = {"A": Bootable(A), "B": Bootable(B)}
     sides = {n: KernelSide(parse(f"kernel:{k.release}"), k) for n, k in kernels.items()}
     plan = MachinePlan(
@@ -76,6 +98,7 @@ def source(output: Path, box: Box) -> MachineBoots:
         settings=Settings(),
         repetitions=4,
         request=Request(suite=Path("quick"), output=output),
+        bisecting=bisecting,
     )
     return MachineBoots(plan, Steps(Console(stderr=True)), box)
 
@@ -90,18 +113,84 @@ def test_the_sides_boot_in_turn(tmp_path: Path) -> None:
     assert run.state == "complete"
     assert run.machine.guest is None
     assert (run.suite["base"], run.suite["new"]) == (f"kernel:{A}", f"kernel:{B}")
-    assert len(Store(tmp_path / "out").cells()) == 8
+    assert len(Store(tmp_path / "out").cells()) == 16
     again = Box(tmp_path / "x2")
     execute(source(tmp_path / "out", again), 1e6)
     assert not again.booted
 
 
-def test_another_kernel_ends_it_and_a_new_call_resumes(tmp_path: Path) -> None:
-    box = Box(tmp_path / "x", instead="6.1.0-own")
-    with pytest.raises(OtherKernel, match=r"should have booted 6\.12\.0-.*, but runs 6\.1\.0-own"):
-        execute(source(tmp_path / "out", box), 1e6)
+def compared(output: Path) -> Comparison:
+    return compare(open_sides(output, None), Settings())
+
+
+def test_a_side_that_never_runs_is_broken(tmp_path: Path) -> None:
+    box = Box(tmp_path / "x")
+    boots = source(tmp_path / "out", box)
+    box.broken = tuple(n for n, (name, _) in enumerate(boots._turns(1), 1) if name == "B")
+    execute(boots, 1e6)
+    assert sorted(box.booted) == [A, A, B, B]
+    result = compared(tmp_path / "out")
+    assert [point.kind for point in result.health] == ["broken"] * 2
+    assert result.health[0].base.good == 2
+    reason = result.health[0].reason
+    assert re.match(f"{B}: .* runs 6.1.0-own; .*; Kernel panic - not syncing: on purpose;", reason)
+    (log,) = {*re.findall(r"see (boots/B\d\.log)", reason)}
+    assert box.log in (tmp_path / "out" / log).read_text()
     again = Box(tmp_path / "x2")
     execute(source(tmp_path / "out", again), 1e6)
+    assert not again.booted
+
+
+def test_a_broken_base_is_no_regression(tmp_path: Path) -> None:
+    box = Box(tmp_path / "x")
+    boots = source(tmp_path / "out", box)
+    box.broken = tuple(n for n, (name, _) in enumerate(boots._turns(1), 1) if name == "A")
+    with pytest.raises(FscaleError, match=f"be measured: .*{A}: .* runs 6.1.0-own") as ended:
+        execute(boots, 1e6)
+    assert ended.value.code == Exit.USAGE
+
+
+def test_kernels_that_both_do_not_run_are_said(tmp_path: Path) -> None:
+    with pytest.raises(FscaleError, match="neither kernel runs"):
+        execute(source(tmp_path / "out", Box(tmp_path / "x", 1, 2, 3, 4)), 1e6)
+
+
+def test_a_crash_keeps_the_figures_before_it(tmp_path: Path) -> None:
+    box = Box(tmp_path / "x")
+    boots = source(tmp_path / "out", box)
+    box.crashes = {next(n for n, (name, _) in enumerate(boots._turns(1), 1) if name == "B")}
+    execute(boots, 1e6)
+    assert len(box.booted) == 8, "one crash does not end a side"
+    (point,) = compared(tmp_path / "out").health
+    assert (point.kind, point.subject.name) == ("broken", "DRBL tmpfs none buffered 2c 1s")
+    assert (point.new.good, point.new.broken) == (3, 1)
+    assert "the kernel panicked or hung in a task" in point.reason
+
+
+def test_a_second_broken_boot_is_the_last(tmp_path: Path) -> None:
+    box = Box(tmp_path / "x")
+    boots = source(tmp_path / "out", box)
+    first = next(n for n, (name, _) in enumerate(boots._turns(1), 1) if name == "B")
+    later = next(n for n, (name, _) in enumerate(boots._turns(3), 5) if name == "B")
+    box.broken = (first, later)
+    execute(boots, 1e6)
+    assert box.booted.count(B) == 3 + (later > 6)
+    assert {p.kind for p in compared(tmp_path / "out").health} == {"broken"}
+
+
+def test_a_commit_that_does_not_run_is_no_bad_one(tmp_path: Path) -> None:
+    with pytest.raises(Broken):
+        execute(source(tmp_path / "out", Box(tmp_path / "x", 1), bisecting=True), 1e6)
+
+
+def test_a_boot_whose_connection_broke_is_repeated_once(tmp_path: Path) -> None:
+    box = Box(tmp_path / "x", lost=[3])
+    execute(source(tmp_path / "out", box), 1e6)
+    assert len(box.booted) == 9
+    with pytest.raises(Lost):
+        execute(source(tmp_path / "out2", Box(tmp_path / "x2", lost=[3, 4])), 1e6)
+    again = Box(tmp_path / "x3")
+    execute(source(tmp_path / "out2", again), 1e6)
     assert len(again.booted) == 6
 
 

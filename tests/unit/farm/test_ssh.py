@@ -8,7 +8,6 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +22,9 @@ from fscale.farm.task import Task
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import CellKey
 from tests.support.farm import cell, content, keys, task
-from tests.support.ssh_machine import Machine
+from tests.support.ssh_machine import Machine, until
 
 FIRST, SECOND = keys(2)
-SECONDS = 60
 
 
 @pytest.fixture
@@ -41,13 +39,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def no_payload(file: IO[bytes]) -> None:
     tarfile.open(fileobj=file, mode="w|gz").close()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def answers(*tasks: Task, objects: Objects | None = None) -> tuple[list[Answer], list[str]]:

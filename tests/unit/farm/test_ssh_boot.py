@@ -2,6 +2,7 @@
 """Kernels that a machine boots by kexec, with programs in place of ssh, kexec and systemctl."""
 
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,15 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.cli import app
-from fscale.farm import remote
-from fscale.farm.bootable import Bootable, OtherKernel
+from fscale.farm import remote, ssh
+from fscale.farm.bootable import Bootable, Broken, OtherKernel
+from fscale.farm.connection import Lost
+from fscale.farm.controls import Controls
 from fscale.farm.engine import open_engine
 from fscale.farm.objects import Objects
+from fscale.farm.remote import NotBack
 from fscale.model.errors import FscaleError
 from fscale.model.results import KernelBuild
 from fscale.model.store import Store
 from tests.support.farm import keys, task
-from tests.support.ssh_machine import Machine
+from tests.support.ssh_machine import Machine, until
 from tests.support.synthetic import write_run
 
 LINK = Path("/lib/modules/0.0.1-fscale-test")
@@ -68,13 +72,104 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     assert said[-1] == f"box runs its own kernel again: {OWN}"
 
 
-def test_a_kernel_that_panics_is_noticed(machine: Machine, kernel: Bootable) -> None:
+def test_a_kernel_that_panics_is_broken(machine: Machine, kernel: Bootable) -> None:
     """It reboots by itself (panic=10), and nothing else reboots the machine."""
     machine.tell("panics")
+    machine.tell("crash", "Kernel panic - not syncing: \x1b[31mon purpose\r\n")
+    machine.program("find", 'echo "$SSH_STUB/crash"')
     with open_engine("ssh:box", print) as engine:
+        with pytest.raises(Broken, match="box came back with its own kernel"):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        evidence = engine.evidence()  # type: ignore[attr-defined]
+        assert evidence == "pstore:\nKernel panic - not syncing: ?[31mon purpose?\n"
+        (machine.place / "panics").unlink()
         engine.boot(kernel)  # type: ignore[attr-defined]
+    assert text(machine, "rebooted") == "rebooted\n"
+
+
+def test_a_kernel_that_hangs_is_reset(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BOOT_SECONDS", 3.0)
+    machine.tell("hangs")
+    console = "echo 'starting\\033[0m\r'; echo waiting; exec sleep 600"
+    with open_engine("ssh:box", print) as engine:
+        engine.use(Controls(f"sh {machine.place}/reset", console))  # type: ignore[attr-defined]
+        with pytest.raises(Broken, match="did not come back within 3 s of the boot, and was reset"):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        assert engine.evidence() == "console:\nstarting\nwaiting"  # type: ignore[attr-defined]
         assert text(machine, "boot/kernel").strip() == OWN
     assert not text(machine, "rebooted")
+
+
+def test_without_a_command_the_user_is_asked_to_reset(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BOOT_SECONDS", 3.0)
+    machine.tell("hangs")
+
+    def say(line: str) -> None:
+        if "reset it within 3 s" in line:
+            machine.reset()
+
+    with open_engine("ssh:box", say) as engine, pytest.raises(Broken, match="was reset"):
+        engine.boot(kernel)  # type: ignore[attr-defined]
+
+
+def test_a_reset_that_fails_ends_the_command(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BOOT_SECONDS", 1.0)
+    machine.tell("hangs")
+    with (
+        pytest.raises(NotBack, match="failed with exit code 3: no power; reset it, which boots"),
+        open_engine("ssh:box", print) as engine,
+    ):
+        engine.use(Controls("echo no power; exit 3"))  # type: ignore[attr-defined]
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    machine.reset()
+    assert machine.directories
+    with open_engine("ssh:box", print):
+        assert len(machine.directories) == 1, "that of this visit"
+
+
+def test_a_crash_in_a_task_is_told_from_a_broken_connection(
+    machine: Machine, kernel: Bootable
+) -> None:
+    machine.tell("hold")
+
+    def crash() -> None:
+        until(lambda: machine.log.count("begins 1") == 1)
+        machine.crash()
+        until(lambda: machine.log.count("begins 1") == 2)
+        machine.tell("cut")
+        (machine.place / "hold").unlink()
+
+    thread = threading.Thread(target=crash)
+    thread.start()
+    with open_engine("ssh:box", print) as engine:
+        for error in (Broken, Lost):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+            engine.submit([task(*keys(1))], Objects())
+            with pytest.raises(error):
+                list(engine.collect())
+            assert text(machine, "boot/kernel").strip() == OWN
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    thread.join()
+    assert text(machine, "rebooted").count("rebooted") == 2
+
+
+def test_a_task_that_hangs_breaks_its_kernel(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "HANG_SECONDS", 0.0)
+    machine.tell("hold")
+    with open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        engine.submit([task(*keys(1))], Objects())
+        with pytest.raises(Broken, match="did not end a task within 2 s"):
+            list(engine.collect())
+        assert text(machine, "boot/kernel").strip() == OWN
 
 
 def test_what_is_not_installed_is_not_booted(machine: Machine) -> None:
