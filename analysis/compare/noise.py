@@ -21,6 +21,7 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.compare.sliced import FIRST_LOOK
 from fscale.model.bench import Strict
+from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.results import Cell
 
 
@@ -43,6 +44,11 @@ class PointNoise(Strict):
     smallest_in_budget: float = Field(description="detected with `power` within the budget")
     repetitions_in_budget: int = Field(
         description="per side (in slices: pairs), if all points share the budget"
+    )
+    boots_needed: int | None = Field(
+        default=None,
+        description="boots per side that detect the wanted change with `power`; null: more than "
+        f"{MOST_REPETITIONS}, or repetitions are no boots",
     )
     verdict: Verdict = Field(description="of A against A: anything but same is noise")
     between_pairs: float | None = Field(
@@ -74,6 +80,11 @@ class NoiseReport(Strict):
     repetitions: int
     budget_minutes: float
     wanted: float = Field(description="the change that has to be detected")
+    boot_seconds: float | None = Field(
+        default=None,
+        description="from the first cell of a boot to that of the next; null: repetitions are no "
+        "boots",
+    )
 
     def blind(self) -> list[PointNoise]:
         """The points at which the wanted change would not be detected within the budget."""
@@ -95,7 +106,8 @@ def measure_noise(
     by_subject: dict[Subject, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_subject[subject_of(cell.key)].append(cell)
-    a_pair = sum(_seconds(point_cells) for point_cells in by_subject.values())
+    boot_seconds = _boot_seconds(sides, cells)
+    a_pair = 2 * (boot_seconds or 0) or sum(map(_seconds, by_subject.values()))
     affordable = max(2, int(60 * budget_minutes / a_pair))
     tests = pair(
         match_cells(sides.base_cells, sides.new_cells), interleaved=True, looks=sides.looks
@@ -106,6 +118,9 @@ def measure_noise(
         for test, j in zip(tests, judge(tests, settings), strict=True)
         if not test.counted
     ]
+    if boot_seconds is not None:
+        for point in points:
+            point.boots_needed = _boots_needed(point.aligned_cv, level, settings.power, wanted)
     steals = [c.cpu.steal / c.cpu.total for c in cells if c.cpu and c.cpu.total > 0]
     others = [c.others_cpu_seconds / c.seconds for c in cells if c.others_cpu_seconds is not None]
     return NoiseReport(
@@ -117,6 +132,7 @@ def measure_noise(
         repetitions=len(cells),
         budget_minutes=budget_minutes,
         wanted=wanted,
+        boot_seconds=boot_seconds,
     )
 
 
@@ -130,6 +146,25 @@ def _seconds(cells: Sequence[Cell]) -> float:
     """Duration of a repetition of a point on both sides; the sides of a slice pair run together."""
     sides = 1 if any(c.slices for c in cells) else 2
     return sides * float(np.mean([c.wall_seconds or 0.0 for c in cells]))
+
+
+def _boot_seconds(sides: Sides, cells: Sequence[Cell]) -> float | None:
+    """The time between boots if each repetition is one, else None."""
+    began: dict[tuple[str | None, int], float] = {}
+    for cell in cells:
+        when = datetime.fromisoformat(cell.started).timestamp()
+        boot = cell.key.side, cell.key.repetition
+        began[boot] = min(when, began.get(boot, when))
+    boots = sides.base_results.run.machine.boots or []
+    if len(boots) < max(2, len(began)):
+        return None
+    return (max(began.values()) - min(began.values())) / (len(began) - 1)
+
+
+def _boots_needed(spread: float, level: float, power: float, wanted: float) -> int | None:
+    numbers = range(2, MOST_REPETITIONS + 1)
+    seen = (n for n in numbers if smallest_change(spread, n, level, power) <= wanted)
+    return next(seen, None)
 
 
 def _visible(spread: float, pairs: int, level: float, power: float) -> float:

@@ -77,7 +77,7 @@ class MachineBoots(Boots):
         """See Boots. Cells of a boot that was interrupted are measured again, in one boot.
 
         Raises:
-            Broken: the kernel does not run, and a bisection has no use for its errors.
+            Broken: the new kernel does not run, and a bisection has no use for its errors.
             Lost: the connection broke, and in the repeated boot again.
         """
         request, side = self.plan.request_of(name, repetition), self.plan.sides[name]
@@ -110,6 +110,8 @@ class MachineBoots(Boots):
 
     def _explain(self, name: str, request: Request, error: Broken) -> str:
         """Store what is known about a broken boot, and return it in a line."""
+        if self.plan.bisecting and name == "A":
+            raise FscaleError(f"the good kernel does not run: {error}")
         if self.plan.bisecting:
             raise error
         self._broken[name] += 1

@@ -20,6 +20,8 @@ def make(
     settings: Settings,
     repetitions: int,
     steps: Steps,
+    *,
+    bisecting: bool = False,
 ) -> MachinePlan:
     """Check two sides, each of which names a kernel, and prepare what the machine gets.
 
@@ -41,4 +43,5 @@ def make(
         settings=settings,
         repetitions=repetitions,
         request=request,
+        bisecting=bisecting,
     )

@@ -10,9 +10,10 @@ from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 _ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
 _OF_QEMU = ("filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
 _IN_GUESTS = ("fs", *_OF_QEMU)
+_OF_BOOTS = ("reset_command", "console_command")
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "option", "suite_keys"),
-    *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS),
+    *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS, *_OF_BOOTS),
 )
 _SIDES_HERE = (*OF_FILESYSTEM, BINARY)
 _SIDES_IN_GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
@@ -25,19 +26,23 @@ class PairedMethod(Enum):
 
     CELLS = (
         "whole repetitions on this machine",
-        ("count_margin", "allow_different", *_IN_GUESTS),
+        ("count_margin", "allow_different", *_IN_GUESTS, *_OF_BOOTS),
         _SIDES_HERE,
     )
     """also covers slices, where they are possible"""
-    SLICES = "slices on this machine", ("duration", "count_margin", *_IN_GUESTS), _SIDES_HERE
+    SLICES = (
+        "slices on this machine",
+        ("duration", "count_margin", *_IN_GUESTS, *_OF_BOOTS),
+        _SIDES_HERE,
+    )
     BOOTS = (
         "guests that boot in turn",
-        ("count_margin", "pause", "on", *_ON_THIS_MACHINE),
+        ("count_margin", "pause", "on", *_ON_THIS_MACHINE, *_OF_BOOTS),
         _SIDES_IN_GUESTS,
     )
     GUEST_SLICES = (
         "slices in guests",
-        ("duration", "latency_margin", "allow_different", *_ON_THIS_MACHINE),
+        ("duration", "latency_margin", "allow_different", *_ON_THIS_MACHINE, *_OF_BOOTS),
         _SIDES_IN_GUESTS,
     )
     MACHINE_BOOTS = (

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from fscale.commands.options.booted import ControlOptions, compare_boots
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import is_given, refuse_given
 from fscale.commands.options.guest import FilesystemOption, GuestOptions, guest_options
@@ -18,7 +18,6 @@ from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import (
     AbOption,
-    booting,
     check_nodes,
     check_workers,
     nodes_of,
@@ -44,7 +43,6 @@ from fscale.model.terminal import print_line
 from fscale.model.variant import parse
 from fscale.runner.session import this_machine_held
 from fscale.runner.signals import Signals
-from fscale.vm.steps import Steps
 
 if TYPE_CHECKING:
     from fscale.ab.plan import Plan
@@ -78,6 +76,7 @@ def register(app: typer.Typer) -> None:
 
 @bundle("measured", PairedOptions)
 @guest_options("kernel", "modules", "kernel_tree", "module", "dry_run")
+@bundle("controlled", ControlOptions)
 @bundle("judged", JudgeOptions)
 @bundle("written", OutputOptions)
 def _ab(
@@ -105,6 +104,7 @@ def _ab(
     dry_run: DryRunOption = False,
     measured: PairedOptions,
     guest: GuestOptions,
+    controlled: ControlOptions,
     judged: JudgeOptions,
     written: OutputOptions,
 ) -> None:
@@ -122,8 +122,7 @@ def _ab(
     Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
     the sides cannot be compared. 3: interrupted; the same command resumes.
     """
-    from fscale.ab import guest_run, machine_plan, run, tasks  # noqa: PLC0415 - import the statistics
-    from fscale.ab.machine_boots import MachineBoots  # noqa: PLC0415
+    from fscale.ab import guest_run, run, tasks  # noqa: PLC0415 - import the statistics
     from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
 
@@ -139,17 +138,17 @@ def _ab(
     (check_workers if in_guests and not on_machine else check_nodes)(on)
     seconds = 60 * max_minutes
     if on is not None and on_machine:
-        request = measured.recording(settings.metrics).request(measured.suite, output)
-        boots = machine_plan.make(
+        compare_boots(
             *sides,
-            replace(request, seed=seed),
-            [str(measured.suite), *measured.arguments],
-            settings,
-            repetitions or 0,
-            Steps(Console(stderr=True)),
+            measured,
+            on=on,
+            controls=controlled.controls,
+            output=output,
+            seed=seed,
+            settings=settings,
+            repetitions=repetitions or 0,
+            seconds=seconds,
         )
-        with Signals().installed(), booting(on) as machine:
-            guest_run.execute(MachineBoots(boots, Steps(Console(stderr=True)), machine), seconds)
     elif in_guests:
         if not is_given(context, "smp"):
             guest = replace(guest, smp=measured.guest_cpus or guest.smp)

@@ -11,6 +11,7 @@ import typer
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, NAMED, THROUGHPUT
+from fscale.commands.options.booted import ControlOptions, compare_boots
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.guest import FilesystemOption
@@ -18,8 +19,9 @@ from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.measure import PairedOptions
-from fscale.commands.options.on import CountingOption
+from fscale.commands.options.on import BisectOption, check_workers
 from fscale.commands.options.shared import AllowOption, MinutesOption
+from fscale.farm.bootable import Broken
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
@@ -51,6 +53,7 @@ def register(app: typer.Typer) -> None:
 
 
 @bundle("measured", PairedOptions)
+@bundle("controlled", ControlOptions)
 @bundle("judged", JudgeOptions, "count_margin")
 def _bisect(
     context: typer.Context,
@@ -82,8 +85,9 @@ def _bisect(
     max_minutes: MinutesOption = 30,
     filesystem: FilesystemOption = None,
     allow_different: AllowOption = None,
-    on: CountingOption = None,
+    on: BisectOption = None,
     measured: PairedOptions,
+    controlled: ControlOptions,
     judged: JudgeOptions,
 ) -> None:
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
@@ -91,6 +95,7 @@ def _bisect(
     Example: git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4
     --output /srv/bisect -- make -C microbench
 
+    With --on ssh:HOST, sides with kernels boot in turn on that machine; the command builds here.
     Sides in guests are measured in slices. In guests without KVM, counted instructions are judged
     unless --metric says otherwise.
 
@@ -113,7 +118,7 @@ def _bisect(
         method = (
             PairedMethod.REFERENCE
             if reference
-            else method_of(in_guests=in_guests, slices=in_guests)
+            else method_of(in_guests=in_guests, slices=in_guests, on=on)
         )
         refuse_given(context, method.unsupported, method.title)
         method.refuse_others(*sides)
@@ -125,7 +130,23 @@ def _bisect(
             raise typer.Exit(SKIP)
         if reference:
             comparison = _compare(reference, results, settings)
+        elif on is not None and method is PairedMethod.MACHINE_BOOTS:
+            compare_boots(
+                sides[0],
+                sides[1],
+                measured,
+                on=on,
+                controls=controlled.controls,
+                output=results,
+                seed=None,
+                settings=settings,
+                repetitions=0,
+                seconds=60 * max_minutes,
+                bisecting=True,
+            )
+            comparison = _compare(results, None, settings)
         elif in_guests:
+            check_workers(on)
             judged_by = _measure_in_guests(
                 sides, measured, results, settings, max_minutes, filesystem or [], on
             )
@@ -133,7 +154,7 @@ def _bisect(
         else:
             request = measured.paired_request(results, None, settings.metrics)
             comparison = _measure(request, sides, settings, max_minutes, measured.wait)
-    except (GuestError, BootFailed) as error:
+    except (GuestError, BootFailed, Broken) as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
         raise typer.Exit(SKIP) from None
     except (FscaleError, OSError) as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fscale.commands.options.booted import ControlOptions, compare_boots
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import complete_filesystems
 from fscale.commands.options.given import refuse_given
@@ -13,6 +14,7 @@ from fscale.commands.options.helptext import JUDGING, REPEATED
 from fscale.commands.options.judge import fraction_option
 from fscale.commands.options.kinds import number
 from fscale.commands.options.measure import PairedOptions
+from fscale.commands.options.on import BootingOption, refuse_machine
 from fscale.commands.options.paired import (
     DryRunOption,
     SlicesOption,
@@ -31,6 +33,7 @@ from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, print_line, terminal
 from fscale.model.variant import parse
 from fscale.model.words import plural
+from fscale.runner.progress import duration
 from fscale.runner.session import this_machine_held
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ _EPILOG = """
 More examples:
 
     fscale noise --fs tmpfs --repetitions 20 --budget 10 --wanted 0.05 --output results/noise
+    fscale noise --fs ext4:kernel=DIR --on ssh:testbox --wanted 0.05 --output results/boots
 """
 
 
@@ -49,6 +53,7 @@ def register(app: typer.Typer) -> None:
 
 
 @bundle("measured", PairedOptions, "fs")
+@bundle("controlled", ControlOptions)
 def _noise(
     context: typer.Context,
     text: Annotated[
@@ -85,15 +90,18 @@ def _noise(
     seed: RunSeedOption = None,
     slices: SlicesOption = None,
     json_output: JsonFlag = False,
+    on: BootingOption = None,
     dry_run: DryRunOption = False,
     measured: PairedOptions,
+    controlled: ControlOptions,
 ) -> None:
     """Measure a file system against itself: how small a change can this machine detect?
 
     Example: fscale noise --fs ext4 --workload DRBL,MWCL --output results/noise
 
     The table shows the spread, the drift, CPU time taken by the hypervisor (steal) and by other
-    processes, and the smallest change that a comparison would detect.
+    processes, and the smallest change that a comparison would detect. With --on ssh:HOST, each
+    repetition is a boot of the side's kernel there, and a line tells how many boots --wanted needs.
 
     Exit codes: 0: a change of --wanted is detectable at all points within --budget. 1: at some
     point it is not. 2: wrong usage, or this machine cannot run the suite. 3: interrupted; the same
@@ -106,22 +114,38 @@ def _noise(
     from fscale.analysis.compare.settings import Settings  # noqa: PLC0415
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
 
-    method, side = method_of(in_guests=False, slices=slices), parse(text)
+    side, settings = parse(text), Settings()
+    method = method_of(in_guests=on is not None and side.of_guest, slices=slices, on=on)
+    if not side.of_guest:
+        refuse_machine(on)
     refuse_given(context, method.unsupported, method.title)
     method.refuse_others(side)
-    settings = Settings()
-    request = measured.paired_request(output, seed, ())
+    if on is not None:
+        compare_boots(
+            side,
+            side,
+            measured,
+            on=on,
+            controls=controlled.controls,
+            output=output,
+            seed=seed,
+            settings=settings,
+            repetitions=repetitions,
+            seconds=60 * max_minutes,
+        )
+    else:
+        request = measured.paired_request(output, seed, ())
 
-    def plan() -> Plan:
-        made = make(request, side, side, settings, repetitions, slices=slices)
-        warn_ignored_duration(made, measured.duration)
-        return made
+        def plan() -> Plan:
+            made = make(request, side, side, settings, repetitions, slices=slices)
+            warn_ignored_duration(made, measured.duration)
+            return made
 
-    if dry_run:
-        preview(plan(), print_line)
-        return
-    with this_machine_held(measured.wait) as signals:
-        execute(plan(), signals, 60 * max_minutes)
+        if dry_run:
+            preview(plan(), print_line)
+            return
+        with this_machine_held(measured.wait) as signals:
+            execute(plan(), signals, 60 * max_minutes)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)
     if json_output:
         typer.echo(report.model_dump_json(by_alias=True, indent=1))
@@ -143,6 +167,8 @@ def show(report: "NoiseReport") -> None:
     )
     console.print(f"fscale: {_sentence(report)}", style="bold")
     console.print(Table(columns, [Row(_cells(p)) for p in report.points]))
+    if report.boot_seconds is not None:
+        console.print(_boots(report, report.boot_seconds))
     disturbed = (
         f"{_known(report.disturbed, 'd')} of {report.repetitions} repetitions were disturbed"
     )
@@ -170,6 +196,19 @@ def _sentence(report: "NoiseReport") -> str:
         f"{plural(len(report.points), 'test')}; the worst, {worst.metric} of "
         f"{worst.subject.name}, sees {worst.smallest_in_budget:.0%}; reduce other load, raise "
         "--budget, or do not rely on them"
+    )
+
+
+def _boots(report: "NoiseReport", seconds: float) -> str:
+    """How many boots a comparison needs for the wanted change, and how long it takes."""
+    needed = [point.boots_needed for point in report.points]
+    change = f"a change of {report.wanted:.0%}"
+    most = max((n or MOST_REPETITIONS + 1 for n in needed), default=0)
+    if most > MOST_REPETITIONS:
+        return f"{change} needs more than {MOST_REPETITIONS} boots per side"
+    return (
+        f"{change} needs {most} boots per side at every point: {duration(2 * most * seconds)} with "
+        f"{duration(seconds)} per boot"
     )
 
 

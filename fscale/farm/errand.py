@@ -39,6 +39,7 @@ def main() -> None:
     with (directory / BUSY).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         try:
+            shutil.rmtree(spool, ignore_errors=True)  # of a task that ended with the machine
             spool.mkdir()
             path.write_bytes(wire)
             argv = [*PROGRAM, "cell", str(path), "--output", str(spool)]

@@ -151,8 +151,8 @@ class Machine:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for at most a minute."""
-    end = time.monotonic() + 60
+    """Wait for at most five minutes."""
+    end = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -57,8 +57,8 @@ def refuse_machine(on: str | None) -> None:
     """
     if on is not None and name_of(on) in BOOTING:
         raise FscaleError(
-            f"--on {on}: there, `fscale ab` compares kernels, such as kernel:6.12 and kernel:DIR; "
-            "for two file systems run `fscale ab` on that machine itself"
+            f"--on {on}: kernels are compared there, such as ext4:kernel=6.12 and ext4:kernel=DIR; "
+            "for anything else run this command on that machine itself"
         )
 
 
@@ -83,14 +83,13 @@ OnOption = Annotated[
         rich_help_panel=PLACE,
     ),
 ]
-CountingOption = Annotated[
+BisectOption = Annotated[
     str | None,
     typer.Option(
         "--on",
-        callback=check_workers,
         metavar="ENGINE",
-        help="Boot guests that count instructions on the machines of a cluster: dask://HOST:PORT, "
-        "a Dask scheduler. Default: here.",
+        help="Boot two kernels in turn on the machine ssh:HOST, or guests that count instructions "
+        "on the machines of a Dask scheduler: dask://HOST:PORT. Default: here.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -116,6 +115,17 @@ MachineOption = Annotated[
     ),
 ]
 
+BootingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        callback=check_machine,
+        metavar="ssh:HOST",
+        help="Boot the kernel of the side on that machine for each repetition, with HOST as in "
+        "`ssh HOST`. Default: measure here, without boots.",
+        rich_help_panel=PLACE,
+    ),
+]
 AbOption = Annotated[
     str | None,
     typer.Option(

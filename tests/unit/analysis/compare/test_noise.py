@@ -153,6 +153,21 @@ def test_the_budget_is_shared_by_all_points(tmp_path: Path) -> None:
     ]
 
 
+def test_boots_cost_the_time_between_them(tmp_path: Path) -> None:
+    """A boot a second, of which a cell takes a tenth."""
+    cells = run([1e5 * (1 + 0.01 * (n * 7 % 5)) for n in range(24)], wall_seconds=0.1)
+    of = sides(tmp_path, cells)
+    assert measure_noise(of, Settings(), 1, 0.1).boot_seconds is None
+    of.base_results.run.machine.boots = [str(n) for n in range(24)]
+    found = measure_noise(of, Settings(), 1, 0.05)
+    (point,) = found.points
+    assert (found.boot_seconds, point.repetitions_in_budget) == (1.0, 30)
+    assert point.boots_needed is not None
+    seen = [smallest_change(point.aligned_cv, point.boots_needed - n, 0.01, 0.95) for n in (0, 1)]
+    assert seen[0] <= 0.05 < seen[1]
+    assert measure_noise(of, Settings(), 1, 1e-5).points[0].boots_needed is None
+
+
 def test_steal_others_and_disturbed_repetitions(tmp_path: Path) -> None:
     cells = run([1e5 + n for n in range(12)], others_cpu_seconds=0.25, seconds=0.5)
     cells[0].cpu = TIMES.model_copy(update={"steal": 2.0})

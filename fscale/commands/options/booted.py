@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Comparisons of kernels that another machine boots in turn, and the commands that control it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fscale.analysis.compare.settings import Settings
+from fscale.commands.options.helptext import PLACE
+from fscale.commands.options.measure import PairedOptions
+from fscale.commands.options.on import booting
+from fscale.farm.controls import Controls
+from fscale.model.variant import Variant
+from fscale.runner.signals import Signals
+from fscale.vm.steps import Steps
+
+
+@dataclass(frozen=True)
+class ControlOptions:
+    """Commands that run here, for the machine that boots kernels."""
+
+    reset_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="With --on ssh:HOST: shell command of this machine that resets HOST when a kernel "
+            "does not come back, such as 'ipmitool -H bmc -U ci -f FILE power reset'. run.json "
+            "records it, so give no password.",
+            rich_help_panel=PLACE,
+        ),
+    ] = None
+    console_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="With --on ssh:HOST: shell command of this machine that prints HOST's console "
+            "while a kernel under test runs; the end of it explains a kernel that breaks.",
+            rich_help_panel=PLACE,
+        ),
+    ] = None
+
+    @property
+    def controls(self) -> Controls:
+        """The commands as an engine takes them."""
+        return Controls(self.reset_command, self.console_command)
+
+
+def compare_boots(
+    base: Variant,
+    new: Variant,
+    measured: PairedOptions,
+    *,
+    on: str,
+    controls: Controls,
+    output: Path,
+    seed: int | None,
+    settings: Settings,
+    repetitions: int,
+    seconds: float,
+    bisecting: bool = False,
+) -> None:
+    """Let a machine boot both sides in turn, for at most `seconds`, and store the run.
+
+    Raises:
+        FscaleError: a side is not valid, or the machine cannot measure or was lost.
+        Broken: a side does not run, in a bisection.
+    """
+    from fscale.ab import guest_run, machine_plan  # noqa: PLC0415 - import the statistics
+    from fscale.ab.machine_boots import MachineBoots  # noqa: PLC0415
+
+    steps = Steps(Console(stderr=True))
+    request = measured.recording(settings.metrics).request(measured.suite, output)
+    plan = machine_plan.make(
+        base,
+        new,
+        replace(request, seed=seed),
+        [str(measured.suite), *measured.arguments],
+        settings,
+        repetitions,
+        steps,
+        bisecting=bisecting,
+    )
+    with Signals().installed(), booting(on) as machine:
+        machine.use(controls)
+        guest_run.execute(MachineBoots(plan, steps, machine), seconds)
