@@ -3,7 +3,7 @@
 
 import typer
 
-from fscale.commands.options.on import MachineOption, nodes_of
+from fscale.commands.options.on import MachineOption, booting
 from fscale.commands.options.shared import WaitOption
 from fscale.model.errors import FscaleError
 from fscale.runner.machine_task import restore, restore_on
@@ -18,6 +18,9 @@ def _restore(
 
     Example: fscale restore
 
+    With --on ssh:HOST, it also removes directories that killed commands left there, and boots the
+    machine's own kernel if another one runs.
+
     The command is safe at any time. It changes nothing if there is nothing to restore, and never
     touches a run in progress.
 
@@ -27,8 +30,9 @@ def _restore(
     if on is None:
         undone, failures = restore(wait)
     else:
-        with Signals().installed(), nodes_of(on) as engine:
+        with Signals().installed(), booting(on) as engine:
             undone, failures = restore_on(engine, wait)
+            undone = [*engine.undone, *undone]
     for what in undone:
         typer.echo(f"restored: {what}")
     if failures:

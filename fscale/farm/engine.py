@@ -61,7 +61,14 @@ class NodeEngine(Engine, Protocol):
 
 
 class BootingEngine(NodeEngine, Protocol):
-    """An engine of one machine, which boots the kernels that it is given."""
+    """An engine of one machine, which boots the kernels that it is given.
+
+    When it is opened, it restores what a killed command left.
+    """
+
+    @property
+    def undone(self) -> list[str]:
+        """What that was."""
 
     def use(self, controls: Controls) -> None:
         """Reset the machine, and read its console, by these commands."""

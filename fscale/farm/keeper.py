@@ -39,6 +39,7 @@ TASK_SECONDS = 300.0
 POLL_SECONDS = 0.1
 LOCK_FILE = "held"
 LEASE_FILE = "lease"
+VISIT_FILE = "visit"
 KEXEC = Path(__file__).with_name("kexec.sh")
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     # The end of a connection may also come as this signal, which must not end the clean-up.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     directory = Path(sys.argv[1])
-    ended = False
+    leaves = False
     owner, *gone = map(printable, sys.argv[2:])
     if not DIRECTORY.fullmatch(str(directory)):
         sys.exit(f"{directory} is not a directory of fscale")
@@ -56,24 +57,36 @@ def main() -> None:
         make_directory(state)
         with (state / LOCK_FILE).open("a+") as lock:
             _hold(lock, owner, gone)
-            ended = True
-            (directory / BUSY).touch()
-            adopted = _kexec("adopt", directory, stdout=subprocess.PIPE).stdout.split()
-            print(HELD, *adopted, flush=True)
+            leaves = True
+            (directory / UNWANTED).unlink(missing_ok=True)  # of a visit that ended with the machine
+            print(HELD, *_adopt(directory), flush=True)
             if seconds := _read_line():
                 lease = {"owner": owner, "until": time.time() + float(seconds)}
-                _lease().write_text(json.dumps(lease))
-                ended = False
+                _lasting(LEASE_FILE).write_text(json.dumps(lease))
+                leaves = False
                 return
             (directory / UNWANTED).touch()
             _await_tasks(directory)
     finally:
-        if ended:
+        if leaves:
             _kexec("leave", directory, stdout=sys.stderr)
 
 
-def _kexec(action: str, directory: Path, stdout: int | IO[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", KEXEC, action, directory], stdout=stdout, text=True, check=False)
+def _kexec(*arguments: str | Path, stdout: int | IO[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", KEXEC, *arguments], stdout=stdout, text=True, check=False)
+
+
+def _adopt(directory: Path) -> list[str]:
+    """Take over the directory of the last visit, if that did not end, and return its name."""
+    last = _lasting(VISIT_FILE)
+    other = last.read_text() if last.exists() else ""
+    if other == str(directory):
+        return []
+    adopted = ""
+    if DIRECTORY.fullmatch(other):
+        adopted = _kexec("adopt", directory, other, stdout=subprocess.PIPE).stdout
+    last.write_text(str(directory))
+    return adopted.split()
 
 
 def _read_line() -> str:
@@ -96,20 +109,20 @@ def _hold(lock: IO[str], owner: str, gone: Sequence[str]) -> None:
         lock.seek(0)
         sys.exit(f"it is in use: {lock.read(500).strip() or 'unknown owner'}")
     with contextlib.suppress(OSError, ValueError):
-        lease = json.loads(_lease().read_text())
+        lease = json.loads(_lasting(LEASE_FILE).read_text())
         if lease["owner"] not in (owner, *gone) and time.time() < lease["until"]:
             sys.exit(f"it is in use: {lease['owner']} {BOOTS}")
-    _lease().unlink(missing_ok=True)
+    _lasting(LEASE_FILE).unlink(missing_ok=True)
     lock.truncate(0)
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
     lock.write(f"by {owner} since {since} by its clock\n")
     lock.flush()
 
 
-def _lease() -> Path:
+def _lasting(name: str) -> Path:
     directory = paths.lasting_dir()
     make_directory(directory)
-    return directory / LEASE_FILE
+    return directory / name
 
 
 def _await_tasks(directory: Path) -> None:

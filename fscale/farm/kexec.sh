@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Boots another kernel on this machine by kexec, and leaves the machine as it was:
-#   kexec.sh adopt DIRECTORY                          takes over what killed commands left; prints it
+#   kexec.sh adopt DIRECTORY OTHER                    takes over what a killed command left; prints it
 #   kexec.sh load DIRECTORY RELEASE [IMAGE MODULES]   files of DIRECTORY/objects; else an installed one
 #   kexec.sh go DIRECTORY                             boots what was loaded
 #   kexec.sh pstore DIRECTORY                         prints what crashes have stored since the load
 #   kexec.sh leave DIRECTORY                          removes all, and reboots from another kernel
 # The boot loader is not changed: each reset leads back to the machine's own kernel.
 set -eu
+units=/etc/systemd/system
 action=$1 directory=$2
 shift 2
 
@@ -21,17 +22,14 @@ running() {
     sed 's/BOOT_IMAGE=[^ ]* *//' /proc/cmdline
 }
 
-# Whoever holds the machine is the only one: directories that were held before are nobody's.
 adopt() {
-    for other in /var/tmp/fscale.??????????; do
-        [ "$other" != "$directory" ] || continue
-        [ -e "$other/busy" ] || continue
-        [ "$(stat -c %u "$other")" = "$(stat -c %u "$directory")" ] || continue
-        [ -e "$directory/home" ] || [ ! -e "$other/home" ] || cp "$other/home" "$directory/home"
-        [ ! -e "$other/links" ] || cat "$other/links" >>"$directory/links"
-        rm -rf "$other"
-        echo "$other"
+    other=$1
+    [ -d "$other" ] || exit 0
+    for file in home links loaded; do
+        [ ! -e "$other/$file" ] || cp -p "$other/$file" "$directory"
     done
+    rm -rf "$other"
+    echo "$other"
 }
 
 load() {
@@ -48,8 +46,27 @@ load() {
         install_modules "$3"
     fi
     touch "$directory/loaded"
+    ! command -v systemctl >/dev/null || arm
     own=$(tail -n 1 "$directory/home")
     kexec -l "$image" --initrd="$initrd" --command-line="$own panic=10 oops=panic"
+}
+
+# Perhaps nobody comes back to the next kernel. Fifteen minutes after its boot, a machine that is not
+# held leaves it.
+arm() {
+    leave="mkdir -p /run/fscale; flock -n /run/fscale/held sh $0 leave $directory"
+    printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c "%s"\n' "$leave" \
+        >"$directory/fscale-leave.service"
+    printf '[Timer]\nOnBootSec=900\n[Install]\nWantedBy=timers.target\n' \
+        >"$directory/fscale-leave.timer"
+    systemctl stop fscale-leave.timer 2>/dev/null || : # of the kernel that runs, which is held
+    install -m 644 -t "$units" "$directory"/fscale-leave.*
+    systemctl --quiet enable fscale-leave.timer
+}
+
+disarm() {
+    systemctl --quiet disable fscale-leave.timer || :
+    rm -f "$units"/fscale-leave.*
 }
 
 install_modules() {
@@ -90,6 +107,7 @@ go() {
 leave() {
     [ -d "$directory" ] || exit 0
     away=
+    [ ! -e "$directory/loaded" ] || ! command -v systemctl >/dev/null || disarm
     [ ! -e "$directory/home" ] || [ "$(running)" = "$(cat "$directory/home")" ] || away=yes
     if [ -e "$directory/links" ]; then
         while read -r link; do

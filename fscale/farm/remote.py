@@ -33,6 +33,8 @@ class Remote:
     def __init__(self, host: str, say: Say) -> None:
         self.host = host
         self.controls = Controls()
+        self.undone: list[str] = []
+        """what a killed command left, and this one restored"""
         self._say = say
         self._stack = contextlib.ExitStack()
         self._visit: Visit | None = None
@@ -44,12 +46,14 @@ class Remote:
 
     def __enter__(self) -> "Remote":
         self._enter(None)
+        self.undone += self.visit.adopted
         home = self.visit.home()
         if home and home != self.visit.running:
             self._say(f"a killed command left {self.host} with another kernel; it boots its own")
             self._left, self._home = self.visit.directory, home
             self._stack.close()
             self._await(self._return_home)
+            self.undone.append("its own kernel")
             self._enter(None)
         return self
 
@@ -158,18 +162,24 @@ class Remote:
 
     def _return(self, booted_before: str) -> None:
         """Visit the machine again after a boot."""
-        self._enter(self._left)
+        self._enter_again()
         if self.visit.boot_id == booted_before:
             self.visit.let_go(2 * BOOT_SECONDS)
             self._stack.close()
             raise FscaleError(f"{self.host} has not begun to boot")
 
     def _return_after_loss(self) -> None:
-        """Visit the machine again, in its directory if that is still there."""
+        """Visit the machine again, once it runs its own kernel."""
         if self._left:
             with connected(self.host) as connection:
                 if ask(connection, self._say).running != self._home:
                     raise FscaleError(f"{self.host} still runs another kernel")
+        self._enter_again()
+
+    def _enter_again(self) -> None:
+        """Visit the machine in the directory of the last visit, or in a new one if it is gone."""
+        if self._left:
+            with connected(self.host) as connection:
                 if not is_there(connection, self._left):
                     self._left = None
         self._enter(self._left)

@@ -64,6 +64,11 @@ class Ssh:
         self.cancel()
         self._remote.__exit__(*exc)
 
+    @property
+    def undone(self) -> list[str]:
+        """See BootingEngine."""
+        return self._remote.undone
+
     def use(self, controls: Controls) -> None:
         """See BootingEngine."""
         self._remote.controls = controls

@@ -55,7 +55,7 @@ class Visit:
         self._keeper: tuple[subprocess.Popen[bytes], Heartbeat] | None = None
         self._stored: set[str] = set()
         self.adopted: list[str] = []
-        """directories there that killed commands left"""
+        """the directory there that a killed command left"""
 
     def python(self, module: str, *arguments: str) -> list[str]:
         """The command that runs a module of fscale there, as root where that is allowed."""

@@ -65,6 +65,7 @@ fi
 _SYSTEMCTL = (
     """
 [ "$1" = kexec ] && exec kexec -e
+[ "$1" = reboot ] || { echo "$*" >>$SSH_STUB/systemctl; exit; }
 """
     + _OWN
     + """
@@ -116,6 +117,7 @@ class Machine:
             real = shutil.which(name)
             self.program(name, _OF_PROC.replace("PROGRAM", str(real)))
         self.program("mkinitramfs", 'echo "$3" >"$2"; echo "$3" >>"$SSH_STUB/initramfs"')
+        self.program("install", 'shift 4; cat "$@" >$SSH_STUB/units')
         self.program("kexec", _KEXEC)
         self.program("systemctl", _SYSTEMCTL)
         self.tell(
@@ -180,13 +182,17 @@ def main() -> None:
         sys.stdout.buffer.write((place / "answer").read_bytes())
         return
     sys.path.append(str(HERE.parents[1]))
-    from fscale.farm import keeper  # noqa: PLC0415 - that of the machine
-    from fscale.model import paths  # noqa: PLC0415
+    from fscale.model import paths  # noqa: PLC0415 - that of the machine
 
     paths.state_dir = lambda: place / "state"  # type: ignore[assignment]
-    if (place / "silent").exists():
-        keeper.SILENT_SECONDS = float((place / "silent").read_text())
     paths.lasting_dir = lambda: place / "lasting"  # type: ignore[assignment]
+    if module == "fscale.farm.keeper" and (place / "silent").exists():
+        from fscale.farm import keeper  # noqa: PLC0415
+
+        keeper.SILENT_SECONDS = float((place / "silent").read_text())
+        sys.argv = [module, *arguments]
+        keeper.main()
+        return
     if module == "fscale" and (place / "fake").exists():
         sys.argv = [str(HERE / "farm_program.py"), *arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")

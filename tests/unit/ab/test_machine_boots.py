@@ -37,6 +37,7 @@ KEYS = [key.model_copy(update={"cores": n + 1}) for n, key in enumerate(keys(1) 
 class Box:
     """A machine that boots what it is told, but another kernel in `broken` boots."""
 
+    undone: list[str] = []  # noqa: RUF012 - as in the protocol
     slots = 1
     shares_files = False
 

@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from fscale.farm import remote, ssh, visit
+from fscale.farm import pipes, remote, ssh, visit
 from fscale.farm.answer import Answer, Header, pack
 from fscale.farm.connection import connected
 from fscale.farm.engine import open_engine
@@ -179,6 +179,28 @@ def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
     (machine.place / "hold").unlink()
     assert answers(task(FIRST))[0][0].complete
     assert measured(machine) == ["begins 1", "begins 1", "ends 1"]
+
+
+def test_a_dead_network_frees_the_machine(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells the keeper that the other end is gone, but it hears no beat."""
+    monkeypatch.setattr(pipes, "BEAT_SECONDS", 0.2)
+    machine.tell("silent", "5")
+    machine.tell("hold")
+
+    def die() -> None:
+        until(lambda: bool(measured(machine)))
+        time.sleep(6)
+        living.append(bool(machine.directories))
+        monkeypatch.setattr(pipes, "BEAT_SECONDS", 1e6)
+
+    living: list[bool] = []
+    threading.Thread(target=die).start()
+    (answer,), _ = answers(task(FIRST))
+    assert answer.header.code == Exit.INTERRUPTED
+    assert living == [True]
+    assert not machine.directories
 
 
 def hostile(name: str, of: CellKey, key: CellKey = FIRST) -> bytes:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels that a machine boots by kexec, with programs in place of ssh, kexec and systemctl."""
 
+import re
+import signal
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -69,6 +73,12 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     assert text(machine, "boot/kernel").strip() == OWN
     assert text(machine, "rebooted") == "rebooted\n"
     assert text(machine, "initramfs").split() == [kernel.release]
+    leave = text(machine, "units").partition("ExecStart=")[2]
+    assert re.match(r'/bin/sh -c "mkdir .* sh (/var/tmp/fscale\.\w+)/lib/\S+ leave \1"\n', leave)
+    assert "OnBootSec=900" in leave
+    (stop, enable) = ["stop fscale-leave.timer", "--quiet enable fscale-leave.timer"]
+    disable = "--quiet disable fscale-leave.timer"
+    assert text(machine, "systemctl").splitlines() == [stop, enable] * 2 + [disable]
     assert said[-1] == f"box runs its own kernel again: {OWN}"
 
 
@@ -170,6 +180,31 @@ def test_a_task_that_hangs_breaks_its_kernel(
         with pytest.raises(Broken, match="did not end a task within 2 s"):
             list(engine.collect())
         assert text(machine, "boot/kernel").strip() == OWN
+
+
+def test_what_a_killed_command_left_is_restored(
+    machine: Machine, kernel: Bootable, tmp_path: Path
+) -> None:
+    """It was killed while its kernel booted, so nobody came back to that."""
+    code = (
+        "import os, pathlib\n"
+        "from fscale.farm import remote\n"
+        "from fscale.farm.bootable import Bootable\n"
+        "from fscale.farm.engine import open_engine\n"
+        "remote.Remote._await = lambda *_: os.kill(os.getpid(), 9)\n"
+        f"place = pathlib.Path({str(tmp_path)!r})\n"
+        "with open_engine('ssh:box', print) as engine:\n"
+        f"    engine.boot(Bootable({kernel.release!r}, place / 'bzImage', place / 'modules.tar'))\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = machine.directories
+    assert text(machine, "boot/kernel").startswith(kernel.release)
+    until(lambda: not (machine.place / "cut").exists())
+    argv = ["restore", "--on", "ssh:box"]
+    done = CliRunner().invoke(app, argv, catch_exceptions=False)
+    assert done.stdout.splitlines() == [f"restored: {left}", "restored: its own kernel"]
+    assert text(machine, "boot/kernel").strip() == OWN
 
 
 def test_what_is_not_installed_is_not_booted(machine: Machine) -> None:
