@@ -202,6 +202,34 @@ def test_cron_sees_a_slow_decline(tmp_path: Path, environment: dict[str, str]) -
     assert "last-good" not in str(tags["2026-01-01"])
 
 
+@pytest.mark.parametrize(
+    ("rate", "code", "found"), [(1.0, 0, "nothing is slower"), (0.9, 1, "slower or broken")]
+)
+def test_two_kernels_each_night(
+    rate: float, code: int, found: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    base, _ = source(tmp_path / "base", (1.0, 1.0))
+    new, _ = source(tmp_path / "upstream", (1.0, rate))
+    git(tmp_path, "clone", "-q", str(new), "new")
+    results = tmp_path / "results"
+    for expected, more in ((code, []), (2, ["--no-such"])):
+        done = subprocess.run(
+            [CI / "two-kernels.sh", environment["FSCALE"], base, tmp_path / "new", "testbox",
+             results, "a@b", "--reset-command", "reset testbox", *more],
+            env=environment | {"CI_TEST_DATE": "2026-01-01"}, check=False,
+            pass_fds=[int(environment["CI_TEST_SERVER"])],
+        )  # fmt: skip
+        assert done.returncode == expected
+    (run,) = results.glob("2026-01-01-*")
+    assert (run / "fscale.xml").exists()
+    assert (run / "page.html").exists()
+    assert (results / "history.sqlite").exists()
+    log = Path(environment["CI_TEST_LOG"]).read_text()
+    assert f"mail -s fscale: {found}: new on testbox a@b" in log
+    assert "olddefconfig bzImage modules" in log
+    assert "fscale: not measured: new on testbox" in log
+
+
 def test_cron_passes_options_on(tmp_path: Path, environment: dict[str, str]) -> None:
     results = tmp_path / "results"
     for night in (1, 2):
