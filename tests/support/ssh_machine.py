@@ -128,8 +128,10 @@ class Machine:
         """Let the running kernel crash: its processes end, and the machine's own kernel boots."""
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for line in (self.place / "processes").read_text().split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(int(line), number)
+                # Another process may have the number of one that ended.
+                with contextlib.suppress(OSError):
+                    if str(self.place).encode() in Path("/proc", line, "environ").read_bytes():
+                        os.killpg(int(line), number)
             self.tell("cut")
             time.sleep(1)
         self.reset()

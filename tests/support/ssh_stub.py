@@ -66,6 +66,8 @@ def main() -> int:
         time.sleep(0.01)
     for reader in readers:
         reader.join()
+    if (PLACE / "cut").exists():
+        return 255
     if master:
         control.unlink(missing_ok=True)
     return child.returncode

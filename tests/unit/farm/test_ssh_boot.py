@@ -215,12 +215,35 @@ def test_what_is_not_installed_is_not_booted(machine: Machine) -> None:
     assert not text(machine, "rebooted")
 
 
-def test_ab_takes_file_systems_and_kernels(machine: Machine, tmp_path: Path) -> None:
-    side = ["kernel:1.2.3"]
-    options = ["--fs", "tmpfs", "--suite", "smoke", "--on", "ssh:box"]
-    argv = ["ab", "--base", *side, "--new", *side, *options, "--output", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, argv)
-    assert "no kernel 1.2.3 is installed" in str(done.exception)
+SIDES = ["--base", "kernel:1.2.3", "--new", "kernel:1.2.3", "--fs", "tmpfs"]
+
+
+def told(command: list[str]) -> str:
+    """What the command says that fails; a bisection prints it for git."""
+    done = CliRunner().invoke(app, command)
+    return f"{done.exception} {done.output}".replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    "command", [["ab", *SIDES], ["noise", "--fs", "tmpfs:kernel=1.2.3"], ["bisect", *SIDES]]
+)
+def test_commands_boot_kernels_there(machine: Machine, tmp_path: Path, command: list[str]) -> None:
+    more = ["--suite", "smoke", "--on", "ssh:box", "--reset-command", "true"]
+    output = ["--output", str(tmp_path / "out")]
+    assert "box: no kernel 1.2.3 is installed" in told([*command, *more, *output])
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["noise", "--fs", "ext4", "--on", "ssh:box"], "kernels are compared there"),
+        (["noise", "--fs", "ext4", "--console-command", "x"], "--console-command: not supported"),
+        (["ab", "--base", "ext4", "--new", "ext4", "--reset-command", "x"], "--reset-command: not"),
+        (["noise", "--fs", "ext4:kernel=6.12", "--on", "slurm"], "not the name of one machine"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(command: list[str], reason: str) -> None:
+    assert reason in told(command)
 
 
 def test_nobody_gets_a_machine_that_boots(
