@@ -51,6 +51,7 @@ def save_down(boot: Path, like: Store, side: Variant, release: str, reason: str)
     for cell in like.cells():
         _save(store, cell.key.model_copy(update=named), reason, "filesystem")
     run.machine = run.machine.model_copy(update={"kernel": release, "build": None, "boots": []})
+    run.versions |= {"kernel": release}
     store.save_run(run)
 
 

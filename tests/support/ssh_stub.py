@@ -66,11 +66,9 @@ def main() -> int:
         time.sleep(0.01)
     for reader in readers:
         reader.join()
-    if (PLACE / "cut").exists():
-        return 255
     if master:
         control.unlink(missing_ok=True)
-    return child.returncode
+    return 255 if child.returncode < 0 else child.returncode
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ def test_a_side_that_never_runs_is_broken(tmp_path: Path) -> None:
     result = compared(tmp_path / "out")
     assert [point.kind for point in result.health] == ["broken"] * 2
     assert result.health[0].base.good == 2
+    assert result.new.kernel == B
     reason = result.health[0].reason
     assert re.match(f"{B}: .* runs 6.1.0-own; .*; Kernel panic - not syncing: on purpose;", reason)
     (log,) = {*re.findall(r"see (boots/B\d\.log)", reason)}
@@ -180,8 +181,13 @@ def test_a_second_broken_boot_is_the_last(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_does_not_run_is_no_bad_one(tmp_path: Path) -> None:
-    with pytest.raises(Broken):
-        execute(source(tmp_path / "out", Box(tmp_path / "x", 1), bisecting=True), 1e6)
+    for side in ("B", "A"):
+        box = Box(tmp_path / f"x{side}")
+        boots = source(tmp_path / side, box, bisecting=True)
+        box.broken = tuple(n for n, (name, _) in enumerate(boots._turns(1), 1) if name == side)
+        with pytest.raises(FscaleError) as ended:
+            execute(boots, 1e6)
+        assert isinstance(ended.value, Broken) == (side == "B")
 
 
 def test_a_boot_whose_connection_broke_is_repeated_once(tmp_path: Path) -> None:
