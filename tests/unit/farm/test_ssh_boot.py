@@ -227,10 +227,15 @@ def told(command: list[str]) -> str:
 @pytest.mark.parametrize(
     "command", [["ab", *SIDES], ["noise", "--fs", "tmpfs:kernel=1.2.3"], ["bisect", *SIDES]]
 )
-def test_commands_boot_kernels_there(machine: Machine, tmp_path: Path, command: list[str]) -> None:
-    more = ["--suite", "smoke", "--on", "ssh:box", "--reset-command", "true"]
+def test_commands_boot_kernels_there(
+    machine: Machine, tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[Controls] = []
+    monkeypatch.setattr(ssh.Ssh, "use", lambda _, controls: used.append(controls))
+    more = ["--suite", "smoke", "--on", "ssh:box", "--reset-command", "r", "--console-command", "c"]
     output = ["--output", str(tmp_path / "out")]
     assert "box: no kernel 1.2.3 is installed" in told([*command, *more, *output])
+    assert used == [Controls("r", "c")]
 
 
 @pytest.mark.parametrize(
