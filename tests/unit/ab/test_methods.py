@@ -370,7 +370,7 @@ def test_the_gate_has_both_kernels_or_none(tmp_path: Path) -> None:
     assert "kernel" in str(end(words))
 
 
-NOT_OF_NOISE = {*OF_A_VERDICT, *IN_GUESTS, "--on", "--fs"}
+NOT_OF_NOISE = {*OF_A_VERDICT, *IN_GUESTS, *OF_A_BOOTED_MACHINE, "--on", "--fs"}
 
 
 @pytest.mark.parametrize("option", [option for option in GIVEN if option not in NOT_OF_NOISE])
