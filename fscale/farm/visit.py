@@ -100,10 +100,7 @@ class Visit:
 
     def let_go(self, seconds: float) -> None:
         """End the keeper for a boot; meanwhile the machine is this process's."""
-        assert self._keeper
-        keeper, heartbeat = self._keeper
-        heartbeat.end(f"{seconds}\n".encode())
-        keeper.wait()
+        self.end(f"{seconds}\n")
 
     def home(self) -> str:
         """What the machine ran before a killed command booted another kernel; empty: unknown."""
