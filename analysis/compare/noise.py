@@ -183,11 +183,11 @@ def _point(
 ) -> PointNoise:
     started = {(c.key.side, c.key.repetition): c.started for c in cells}
     timed = sorted(
-        (datetime.fromisoformat(started[side, r]).timestamp(), np.log(v))
+        (datetime.fromisoformat(started[side, r]).timestamp(), r, side, np.log(v))
         for side, measured in (("A", test.base), ("B", test.new))
         for r, v in measured.values.items()
     )
-    when, logs = (np.array(column) for column in zip(*timed, strict=True))
+    when, *_, logs = (np.array(column) for column in zip(*timed, strict=True))
     if test.ratios:
         spread = max(judgement.between_pairs or 0, judgement.within_pairs or 0)
         changes = [_visible(spread, n, level, power) for n in (STANDARD, affordable)]

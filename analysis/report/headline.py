@@ -29,11 +29,13 @@ from fscale.model.results import Run
 def seconds(results: Results) -> float | None:
     """The duration of the run; None if it was not recorded."""
     run = results.run
-    if run.finished is None:
-        each = [c.wall_seconds for c in results.cells if c.wall_seconds is not None]
-        return sum(each) if each else None
-    finished, started = map(datetime.fromisoformat, (run.finished, run.started))
-    return (finished.replace(tzinfo=UTC) - started.replace(tzinfo=UTC)).total_seconds()
+    if run.finished is not None:
+        finished, started = map(datetime.fromisoformat, (run.finished, run.started))
+        took = (finished.replace(tzinfo=UTC) - started.replace(tzinfo=UTC)).total_seconds()
+        if took >= 0:  # else the clock was set back before the run was resumed
+            return took
+    each = [c.wall_seconds for c in results.cells if c.wall_seconds is not None]
+    return sum(each) if each else None
 
 
 def counted(results: Results) -> dict[str, Any]:

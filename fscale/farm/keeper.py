@@ -61,7 +61,7 @@ def main() -> None:
             (directory / UNWANTED).unlink(missing_ok=True)  # of a visit that ended with the machine
             print(HELD, *_adopt(directory), flush=True)
             if seconds := _read_line():
-                lease = {"owner": owner, "until": time.time() + float(seconds)}
+                lease = {"owner": owner, "boot": _boot(), "since": _up(), "seconds": float(seconds)}
                 _lasting(LEASE_FILE).write_text(json.dumps(lease))
                 leaves = False
                 return
@@ -110,13 +110,23 @@ def _hold(lock: IO[str], owner: str, gone: Sequence[str]) -> None:
         sys.exit(f"it is in use: {lock.read(500).strip() or 'unknown owner'}")
     with contextlib.suppress(OSError, ValueError):
         lease = json.loads(_lasting(LEASE_FILE).read_text())
-        if lease["owner"] not in (owner, *gone) and time.time() < lease["until"]:
+        since = lease["since"] if lease["boot"] == _boot() else 0
+        if lease["owner"] not in (owner, *gone) and _up() < since + lease["seconds"]:
             sys.exit(f"it is in use: {lease['owner']} {BOOTS}")
     _lasting(LEASE_FILE).unlink(missing_ok=True)
     lock.truncate(0)
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
     lock.write(f"by {owner} since {since} by its clock\n")
     lock.flush()
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _up() -> float:
+    """Seconds since the boot; the clock of a machine may be wrong after one."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _lasting(name: str) -> Path:

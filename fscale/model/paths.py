@@ -16,8 +16,11 @@ MEDIA = CONFIGS / "media"
 LOADS = CONFIGS / "loads"
 TRACEFS = Path("/sys/kernel/tracing")
 
-# On Debian, mkfs and losetup are not in the PATH of an ordinary user.
-TOOL_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+# On Debian, mkfs and losetup are not in the PATH of an ordinary user. An empty PATH would mean the
+# current directory.
+TOOL_PATH = os.pathsep.join(
+    [os.environ.get("PATH") or os.defpath, "/usr/local/sbin", "/usr/sbin", "/sbin"]
+)
 
 
 def _of_user(variable: str, default: str) -> Path:

@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import sys
 import textwrap
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,10 +32,17 @@ BUILD, BUILD_ID = "kernel build", "kernel build id"
 MOST_SHOWN = 3  # changes in the refusal to resume
 MOST_COLUMNS = 160  # of one of them
 
+_BOOTED = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+"""when the machine booted, by the clock as this process started"""
+
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601, in whole seconds."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    """Return the time in UTC, ISO 8601, in whole seconds.
+
+    The times of one process are in order, also if the clock is set meanwhile.
+    """
+    seconds = _BOOTED + time.clock_gettime(time.CLOCK_BOOTTIME)
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def fingerprint(path: Path) -> str:

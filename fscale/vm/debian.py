@@ -21,7 +21,15 @@ SUITES = (*RELEASED, "sid")
 # The settings of apt that say how archives are reached and what of them is believed.
 REACH = re.compile(r'(Acquire::(?:https?|ftp|ForceIPv|Retries|Check-)\S*) "(.*)";')
 # Package lists older than this are fetched again.
-LISTS_SECONDS = 24 * 3600
+_LISTS_SECONDS = 24 * 3600
+
+
+def recent(file: Path) -> bool:
+    """Return whether what a file says of the package lists is still used.
+
+    A file of the future was written before a wrong clock was set.
+    """
+    return file.exists() and 0 <= time.time() - file.stat().st_mtime < _LISTS_SECONDS
 
 
 def sources(suite: str) -> str:
@@ -82,7 +90,7 @@ class Apt:
 
     def _update_alone(self) -> None:
         stamp = self.base / "updated"
-        if stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_SECONDS:
+        if recent(stamp):
             return
         for directory in ("state/lists/partial", "cache/archives/partial", "etc"):
             (self.base / directory).mkdir(parents=True, exist_ok=True)

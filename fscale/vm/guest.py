@@ -238,7 +238,7 @@ def _follow(
     assert stdout is not None
     heartbeat = machine.where.state / "heartbeat"
     booted: float | None = None
-    alive = started
+    alive, beat = started, None
     with selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
         while True:
@@ -254,8 +254,9 @@ def _follow(
             now = time.monotonic()
             alive = max(alive, now if hold.stopped else hold.alive)
             with contextlib.suppress(FileNotFoundError):
-                age = time.time() - heartbeat.lstat().st_mtime
-                alive = max(alive, now - max(age, 0.0))
+                stamp = heartbeat.lstat().st_mtime_ns
+                if stamp != beat:  # not its age: the clock may have been set
+                    beat, alive = stamp, now
                 if booted is None:
                     booted = now - started
                     steps.note(f"the guest is up after {booted:.1f} s")

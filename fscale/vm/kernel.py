@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.vm import initramfs, vmlinux
 from fscale.vm.cache import cache_root, digest, entry, file_digest
-from fscale.vm.debian import LISTS_SECONDS, SUITES, Apt
+from fscale.vm.debian import SUITES, Apt, recent
 from fscale.vm.decompress import decompress
 from fscale.vm.steps import Steps, need
 
@@ -111,7 +110,7 @@ def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
     """Debian's newest kernel of a suite; the package lists are updated at most once a day."""
     if package is None:
         known = cache_root() / "kernel" / f"{suite}.latest"
-        if known.exists() and time.time() - known.stat().st_mtime < LISTS_SECONDS:
+        if recent(known):
             package = known.read_text().strip()
         else:
             package = Apt(suite, steps).latest_kernel()

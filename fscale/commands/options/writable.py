@@ -5,6 +5,7 @@ The functions are callbacks of options. Each returns its path, and raises Fscale
 certainly cannot be written.
 """
 
+import itertools
 import os
 import stat
 import time
@@ -39,10 +40,16 @@ def results_directory(context: typer.Context, param: typer.CallbackParam, path: 
     if not is_given(context, str(param.name)) and not context.resilient_parsing:
         suite = Path(str(context.params.get("suite"))).stem
         name = path.name.replace("DATE", time.strftime("%Y%m%d-%H%M%S")).replace("SUITE", suite)
-        path = path.with_name(name)
+        path = unused(path.with_name(name))
         say(f"--output is {path}; give that to resume this run", error=True)
     directory_to_write(param, path)
     return path
+
+
+def unused(path: Path) -> Path:
+    """Return a path that nothing has; a name by the time may return when a clock is set back."""
+    named = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    return path if not path.exists() else next(other for other in named if not other.exists())
 
 
 def refuse_same(outputs: Mapping[str, Path | None]) -> None:

@@ -15,6 +15,7 @@ from fscale.commands.options.in_guest import run_in_guest
 from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.suite import SuiteArgument
+from fscale.commands.options.writable import unused
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.vm.boot import start
 from fscale.vm.module_build import check_user_files
@@ -85,7 +86,7 @@ def _run(
             "--deterministic: the virtual CPUs take turns, so no curve scales"
         )
     if output is None:
-        output = Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}"
+        output = unused(Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}")
     reports = {"junit": junit, "ktap": ktap}
     more = [f"--{name}={file}" for name, file in reports.items() if file is not None]
     job = Job(

@@ -4,7 +4,9 @@
 import json
 import os
 import platform
+import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -29,6 +31,9 @@ _TYPES: tuple[CpuType, ...] = get_args(CpuType)
 # after a CPU was refused once.
 PATIENCE = 10.0
 PATIENCE_AFTERWARDS = 1.0
+
+_TIME_ZONES = 86400
+"""by how many seconds the files of an archive may be of the future"""
 
 
 def _lscpu(*arguments: str) -> list[dict[str, object]]:
@@ -199,10 +204,22 @@ def warnings(machine: Machine) -> list[str]:
     swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]
     if swaps:
         problems.append("swap is on: file systems in memory may be swapped out")
+    problems += clock_warning()
     load = os.getloadavg()[0]
     if load > 0.5:
         problems.append(f"the load average was {load:.1f} at the start")
     return problems
+
+
+def clock_warning() -> list[str]:
+    """Return a warning if nobody set the clock of this machine; else none."""
+    clock = time.time()
+    if clock > Path(__file__).stat().st_mtime - _TIME_ZONES:
+        return []
+    return [
+        f"the clock says {datetime.fromtimestamp(clock, UTC):%Y-%m-%d}, which is before fscale was "
+        f"installed: a history puts this run before others"
+    ]
 
 
 def turbo_warning(machine: Machine, counts: list[int]) -> list[str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels that a machine boots by kexec, with programs in place of ssh, kexec and systemctl."""
 
+import json
 import re
 import signal
 import subprocess
@@ -254,7 +255,8 @@ def test_what_makes_no_sense_is_refused(command: list[str], reason: str) -> None
 def test_nobody_gets_a_machine_that_boots(
     machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.tell("lasting/lease", '{"owner": "somebody@else", "until": 9e9}')
+    lease = {"owner": "somebody@else", "boot": "other", "since": 0, "seconds": 9e9}
+    machine.tell("lasting/lease", json.dumps(lease))
     with (
         pytest.raises(FscaleError, match="in use: somebody@else boots another kernel"),
         open_engine("ssh:box", print),

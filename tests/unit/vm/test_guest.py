@@ -372,11 +372,13 @@ def test_a_guest_that_never_boots_stands_still(where, steps, monkeypatch):
     assert not alive(machine.process.pid)
 
 
-def test_a_guest_that_falls_silent_hangs(where, steps, monkeypatch):
+@pytest.mark.parametrize("age", [0, -3600])  # the clock of the host was set back
+def test_a_guest_that_falls_silent_hangs(where, steps, monkeypatch, age):
     monkeypatch.setattr(guest, "SILENT_SECONDS", 0.2)
     (where.state / "heartbeat").touch()
+    os.utime(where.state / "heartbeat", times=(time.time() - age,) * 2)
     with fake_machine(where, "sleep 100") as machine:
-        end, booted = follow(machine, steps)
+        end, booted = follow(machine, steps, timeout=5)
     assert end == "hang"
     assert booted is not None
 
