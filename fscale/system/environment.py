@@ -31,6 +31,7 @@ _LIMITS = {
 }
 
 _PLAIN_STACK = 8 << 20
+_MAX_COLUMNS = 1000
 
 
 def of_children(**added: str) -> dict[str, str]:
@@ -65,9 +66,12 @@ def influential(names: Iterable[str]) -> list[str]:
 def undo_inherited() -> None:
     """Undo what a caller can leave behind that makes this process or its children fail.
 
-    An ignored SIGCHLD makes failed commands look successful, blocked signals end nothing, and soft
-    limits of resources end loads halfway.
+    An ignored SIGCHLD makes failed commands look successful, blocked signals end nothing, soft
+    limits of resources end loads halfway, and in 0 columns no text is printed at all.
     """
+    columns = os.environ.get("COLUMNS", "")
+    if not (columns.isdecimal() and 0 < int(columns) <= _MAX_COLUMNS):
+        os.environ.pop("COLUMNS", None)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - _OF_CALLER:
         if signal.getsignal(number) == signal.SIG_IGN:

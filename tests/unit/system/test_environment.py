@@ -58,6 +58,18 @@ def test_an_ignored_sigchld_hides_no_failure() -> None:
     assert done.stdout == "it failed\n"
 
 
+@pytest.mark.parametrize("columns", ["0", "junk", "-5", "99999999", ""])
+def test_a_width_that_is_none_hides_no_text(columns: str) -> None:
+    code = (
+        "import os; from fscale.system.environment import undo_inherited; undo_inherited(); "
+        "from fscale.model.terminal import say; say('text' * 25); print(os.environ.get('COLUMNS'))"
+    )
+    argv = [sys.executable, "-c", code]
+    env = {**os.environ, "COLUMNS": columns}
+    done = subprocess.run(argv, cwd=paths.ROOT, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{'text' * 25}\nNone\n"
+
+
 def test_blocked_signals_and_soft_limits_are_undone() -> None:
     code = (
         "import signal; from fscale.system import environment as e; e.undo_inherited(); "
