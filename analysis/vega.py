@@ -12,6 +12,7 @@ import vl_convert
 from markupsafe import Markup
 
 from fscale.model import paths
+from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
 
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
@@ -30,7 +31,7 @@ def _cache_directory() -> Path | None:
     """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None without a home directory."""
     try:
         return paths.cache_dir("vega")
-    except RuntimeError:
+    except FscaleError:
         return None
 
 

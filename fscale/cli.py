@@ -126,7 +126,7 @@ def main() -> None:
     """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`.
 
     An error of the environment (a full disk, a directory without access) is reported as wrong
-    usage; a bug of fscale is a traceback. SIGTERM and SIGHUP end every command as Ctrl-C does: its
+    usage; a bug of fscale is raised. SIGTERM and SIGHUP end every command as Ctrl-C does: its
     guests and children are stopped, and what it finished is kept.
     """
     streams.take_over()

@@ -5,6 +5,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from fscale.model.errors import FscaleError
+
 # All that is installed; beside it lies the rest of a clone, or other packages of Python.
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
@@ -26,14 +28,17 @@ TOOL_PATH = os.pathsep.join(
 def _of_user(variable: str, default: str) -> Path:
     """Return fscale's directory below that of a variable, or below a default in the home."""
     base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / default) / "fscale"
+    try:
+        return (Path(base) if base else Path.home() / default) / "fscale"
+    except RuntimeError:
+        raise FscaleError(f"this user has no home directory; set {variable}, or HOME") from None
 
 
 def cache_dir(of: str) -> Path:
     """Return the directory `of` in `$XDG_CACHE_HOME/fscale`, by default in `~/.cache/fscale`.
 
     Raises:
-        RuntimeError: the user has no home directory.
+        FscaleError: the user has no home directory.
     """
     return _of_user("XDG_CACHE_HOME", ".cache") / of
 
@@ -50,7 +55,7 @@ def build_dir() -> Path:
         return ROOT / "build"
     try:
         return cache_dir("build") / hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:16]
-    except RuntimeError:
+    except FscaleError:
         return Path("/nonexistent/.cache/fscale/build")  # which a message names, when it is needed
 
 
@@ -67,7 +72,7 @@ def config_dir(of: str) -> Path:
     """Return the directory `of` in `$XDG_CONFIG_HOME/fscale`, by default in `~/.config/fscale`.
 
     Raises:
-        RuntimeError: the user has no home directory.
+        FscaleError: the user has no home directory.
     """
     return _of_user("XDG_CONFIG_HOME", ".config") / of
 

@@ -77,6 +77,23 @@ def test_output_to_a_terminal_that_was_closed_is_dropped() -> None:
     assert command.returncode == Exit.FAILED
 
 
+@pytest.mark.parametrize(("command", "code"), [("compare", Exit.USAGE), ("bisect", 128)])
+@pytest.mark.parametrize(
+    ("module", "bug"),
+    [("sitecustomize", "import fscale.cli as c; c._ended = None"), ("typer", "raise MemoryError")],
+)
+def test_a_bug_is_no_verdict(
+    command: str, code: int, module: str, bug: str, tmp_path: Path
+) -> None:
+    """Neither one of a command nor one of a package that it needs."""
+    (tmp_path / f"{module}.py").write_text(bug)
+    argv = [sys.executable, "-m", "fscale", command]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(argv, env=env, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS"])
 def test_a_clone_starts_below_the_environment_modules_of_a_cluster(
     name: str, tmp_path: Path

@@ -86,8 +86,12 @@ def test_a_file_of_the_future_is_not_recent(tmp_path: Path, age: float, used: bo
 
 @pytest.mark.parametrize(
     ("boot", "since", "up", "held"),
-    [("this", 5000, 5599, True), ("this", 5000, 5601, False), ("old", 5000, 599, True)]
-    + [("old", 5000, 601, False)],
+    [
+        ("this", 5000, 5599, True),
+        ("this", 5000, 5601, False),
+        ("old", 5000, 599, True),
+        ("old", 5000, 601, False),
+    ],
 )
 def test_a_lease_ends_whatever_the_clock_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str, since: float, up: float, held: bool

@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from fscale.model import paths
+from fscale.model.errors import FscaleError
 from fscale.runner.profilers.base import Tool
 from fscale.system import environment
 from fscale.system.executor import Executor
@@ -56,6 +59,36 @@ def test_an_ignored_sigchld_hides_no_failure() -> None:
     argv = ["sh", "-c", f"trap '' CHLD; exec {sys.executable} -c \"$0\"", FALSE]
     done = subprocess.run(argv, cwd=paths.ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "it failed\n"
+
+
+@pytest.mark.parametrize(
+    ("directory", "variable"),
+    [
+        (lambda: paths.cache_dir("vm"), "XDG_CACHE_HOME"),
+        (lambda: paths.config_dir("machines"), "XDG_CONFIG_HOME"),
+        (paths.state_dir, "XDG_STATE_HOME"),
+        (paths.lasting_dir, "XDG_STATE_HOME"),
+    ],
+)
+def test_a_user_without_a_home_is_told_what_to_set(
+    directory: Callable[[], Path], variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may run a user that it does not know, and cron sets no HOME."""
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(Path, "home", lambda: Path("~12345").expanduser())
+    for name in (variable, "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(FscaleError, match=f"set {variable}, or HOME"):
+        directory()
+
+
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    code = "from fscale.model import paths; print(paths.TOOL_PATH.split(':'))"
+    argv = [sys.executable, "-c", code]
+    env = {**os.environ, "PATH": ""}
+    done = subprocess.run(argv, cwd=paths.ROOT, env=env, capture_output=True, text=True, check=True)
+    assert "''" not in done.stdout
+    assert "/usr/bin" in done.stdout
 
 
 @pytest.mark.parametrize("columns", ["0", "junk", "-5", "99999999", ""])
