@@ -118,6 +118,7 @@ _ADVICE = {
     errno.EDQUOT: "free some space, or give another path",
     errno.EROFS: "give a path on a writable file system",
     errno.EMFILE: "raise `ulimit -n`",
+    errno.EAGAIN: "raise `ulimit -u`, or pids.max of this cgroup",
     errno.ENOMEM: "free some memory",
 }
 

@@ -46,7 +46,8 @@ def of_output(text: str, otherwise: Fault) -> Fault:
     for code in (*_SPACE, *_RESOURCES):
         if os.strerror(code) in text:
             return of_errno(code, otherwise)
-    return otherwise
+    # fork and threads beyond pids.max or the limit of processes; files that block never return it
+    return "machine" if os.strerror(errno.EAGAIN) in text else otherwise
 
 
 def of_exit(returncode: int, otherwise: Fault) -> Fault:

@@ -11,15 +11,16 @@ from fscale.system import mountinfo
 from fscale.system.sysfs import text
 
 _UNLIMITED = 1 << 62  # v1 writes a number of about 2^63
-_UNITS = ("bps", "iops")
+_WAYS, _UNITS = ("read", "write"), ("bps", "iops")
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 # Controller -> its settings that change figures without being a limit that is read below, and their
 # values without effect. Weights count only beside other groups.
 _SETTINGS = {
-    "io": {"io.max": ""},
+    "io": {"io.max": "", "io.latency": "", "io.prio.class": "no-change"},
     "cpu": {"cpu.idle": "0", "cpu.uclamp.min": "0.00", "cpu.uclamp.max": "max"},
     "blkio": {
-        f"blkio.throttle.{way}_{unit}_device": "" for way in ("read", "write") for unit in _UNITS
+        "blkio.prio.class": "no-change",
+        **{f"blkio.throttle.{way}_{unit}_device": "" for way in _WAYS for unit in _UNITS},
     },
 }
 _MAX_GROUPS = 4096  # searched for the own group

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Profilers, which observe the kernel during a cell, each in repetitions of its own."""
 
+import subprocess
 from collections.abc import Callable, Iterable
 
 from fscale.model.errors import FscaleError
@@ -55,7 +56,12 @@ def usable(names: Iterable[str]) -> tuple[list[Profiler], dict[str, str]]:
     profilers, skipped = [], {}
     for name in names:
         profiler = create(name)
-        reason = profiler.unavailable() or profiler.fails()
+        try:
+            reason = profiler.unavailable()
+            if reason is None:
+                profiler.try_out()
+        except (FscaleError, OSError, ValueError, subprocess.TimeoutExpired) as error:
+            reason = f"it was tried and failed: {error}"
         if reason is None:
             profilers.append(profiler)
         else:

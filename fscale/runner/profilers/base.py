@@ -52,9 +52,12 @@ class Profiler(ABC):
     def unavailable(self) -> str | None:
         """Return why this machine cannot run the profiler, as text for the user; None if it can."""
 
-    def fails(self) -> str | None:
-        """Return, in its tool's own words, why the profiler does not work; None if it does."""
-        return None
+    def try_out(self) -> None:  # noqa: B027 - not every profiler has a tool
+        """Raise what the profiler raises if it does not work, with its tool's own words.
+
+        Raises:
+            FscaleError, OSError, ValueError, TimeoutExpired: it does not work.
+        """
 
     @abstractmethod
     def attach(self, context: Context) -> None:
@@ -130,17 +133,19 @@ class ToolProfiler(Profiler):
         super().__init__()
         self._tool: Tool | None = None
 
-    def fails(self) -> str | None:
-        """See Profiler. The tool is attached to this process for an instant."""
-        if self.traces and not filetest.is_dir(TRACEFS / "events"):
-            return None  # a run mounts it
+    def try_out(self) -> None:
+        """See Profiler. The tool is attached to this process for an instant.
+
+        While tracefs is not mounted (a run mounts it), the tool is tried without its events.
+        """
         with tempfile.TemporaryDirectory(prefix="fscale-trial-") as directory:
-            try:
+            if self.traces and not filetest.is_dir(TRACEFS / "events"):
+                tool, _ = bpftrace("trial", "interval:s:1 { @ticks = count(); }", Path(directory))
+                tool.start()
+                tool.stop()
+            else:
                 self.attach(_trial(Path(directory)))
                 self.detach()
-            except (FscaleError, OSError, ValueError, subprocess.TimeoutExpired) as error:
-                return f"it was tried and failed: {error}"
-        return None
 
     def run_tool(self, tool: "Tool") -> None:
         """Start the tool; `finish_tool` stops it."""

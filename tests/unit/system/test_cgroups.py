@@ -100,9 +100,17 @@ def test_what_is_left_below_a_limit_is_without_the_page_cache(tmp_path: Path) ->
 def test_settings_that_change_figures(tmp_path: Path) -> None:
     files = {
         "/": {},
-        "/own": {"io.max": "8:0 rbps=1048576\n8:16 wiops=9\n", "cpu.weight": "100\n"},
+        "/own": {
+            "io.max": "8:0 rbps=1048576\n8:16 wiops=9\n",
+            "io.latency": "\n",
+            "io.prio.class": "restrict-to-be\n",
+            "cpu.weight": "100\n",
+        },
     }
-    assert cgroups.settings(v2(tmp_path, files)) == {"io.max": "8:0 rbps=1048576; 8:16 wiops=9"}
+    assert cgroups.settings(v2(tmp_path, files)) == {
+        "io.max": "8:0 rbps=1048576; 8:16 wiops=9",
+        "io.prio.class": "restrict-to-be",
+    }
 
 
 def v1(root: Path, own: str, mount_root: str, files: dict[str, str]) -> Path:

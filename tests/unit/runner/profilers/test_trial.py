@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from fscale.runner.profilers import base, btf, kallsyms, locks, usable
 from fscale.runner.profilers.base import Tool, ToolProfiler
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.locks import Locks
+from fscale.runner.profilers.offcpu import OffCpu
 from fscale.runner.profilers.workers import workers
 from fscale.system import namespaces
 from tests.support import synthetic
+from tests.support.files import write_program
 
 
 class Broken(ToolProfiler):
@@ -67,14 +70,32 @@ def test_the_doctor_says_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Permission denied by lockdown" in found.detail
 
 
-def test_events_are_tried_when_tracefs_is_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mounted", [True, False])
+@pytest.mark.parametrize(
+    "bpftrace", ["#!/bin/sh\nexit 0\n", "#!/nonexistent/sh\n", "\x7fELF of another machine"]
+)
+def test_bpftrace_is_tried_whether_or_not_tracefs_is_mounted(
+    mounted: bool, bpftrace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "TRACEFS", tmp_path)
-    monkeypatch.setattr(Broken, "traces", True)
-    assert Broken().fails() is None
-    (tmp_path / "events").mkdir()
-    assert Broken().fails()
+    if mounted:
+        (tmp_path / "events").mkdir()
+    write_program(tmp_path / "bpftrace", bpftrace)
+    monkeypatch.setattr(base, "which", lambda _name: str(tmp_path / "bpftrace"))
+    monkeypatch.setattr(OffCpu, "unavailable", lambda _self: None)
+    assert "it was tried and failed" in usable(["offcpu"])[1]["offcpu"]
+
+
+@pytest.mark.parametrize("error", [OSError("Exec format error"), TimeoutExpired("perf", 60)])
+def test_a_tool_that_cannot_even_be_asked_is_left_out(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_self: Broken) -> None:
+        raise error
+
+    monkeypatch.setitem(profilers.PROFILERS, "cpu", Broken)
+    monkeypatch.setattr(Broken, "unavailable", unavailable)
+    assert str(error) in usable(["cpu"])[1]["cpu"]
 
 
 def test_types_that_cannot_be_read_leave_the_lock_profile_out(
