@@ -88,14 +88,28 @@ def resolve(
 
 def module_of(kernel: Kernel, name: str) -> bytes | None:
     """A kernel's module by its name, uncompressed; None if it is built in or does not exist."""
-    if kernel.modules is None:
+    path = _listed(kernel).get(name)
+    if kernel.modules is None or path is None:
         return None
+    packed = _member(kernel.modules, f"{kernel.release}/{path}")
+    return decompress(packed) or packed
+
+
+def lacks(kernel: Kernel, filesystem: str) -> bool:
+    """Whether a kernel certainly has no such file system: no module, and not even its name."""
+    image = kernel.image.read_bytes()
+    elf = vmlinux.extract(image) if kernel.image.name == "bzImage" else image
+    named = elf is None or f"{filesystem}\0".encode() in elf
+    return not named and filesystem not in _listed(kernel)
+
+
+def _listed(kernel: Kernel) -> dict[str, str]:
+    """The modules of a kernel: name -> path below lib/modules/RELEASE."""
+    if kernel.modules is None:
+        return {}
     listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
-    for path in (line.partition(":")[0] for line in listed.splitlines()):
-        if initramfs.module_name(path) == name:
-            packed = _member(kernel.modules, f"{kernel.release}/{path}")
-            return decompress(packed) or packed
-    return None
+    paths = [line.partition(":")[0] for line in listed.splitlines()]
+    return {initramfs.module_name(path): path for path in paths}
 
 
 def _member(archive: Path, path: str) -> bytes:

@@ -14,7 +14,7 @@ from fscale.model.variant import split_partitions
 from fscale.vm import kbuild
 from fscale.vm.cache import digest, entry, file_digest
 from fscale.vm.initramfs import module_name
-from fscale.vm.kernel import Kernel
+from fscale.vm.kernel import Kernel, lacks
 from fscale.vm.place import TOOLS, Job
 from fscale.vm.steps import Steps, need
 
@@ -97,7 +97,8 @@ def build_parts(
 
     `user_files` are TOML files of the user. `spec` and `tree` are the inputs from which
     `kernels.resolve` made the kernel. `given` are modules that the user has built: FscaleError if
-    they are for another version of Linux. Unknown names are ignored here: the guest refuses them.
+    they are for another version of Linux, or if the kernel lacks a file system. Unknown names are
+    ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
     if tree is None and filetest.is_dir(spec):
@@ -108,20 +109,23 @@ def build_parts(
     for name in dict.fromkeys(split_partitions(name)[0] for name in names):
         named = Path(name) if catalogue.is_path(name) else paths.FILESYSTEMS / f"{name}.toml"
         path = files.get(name, named)
-        source = _source(path) if filetest.exists(path) else None
-        if source is None:
+        if not filetest.exists(path):
             continue
+        described = catalogue.load_toml(path, FileSystem)
+        if not described.source:
+            if described.kernel not in map(own_name, given) and lacks(kernel, described.kernel):
+                raise FscaleError(
+                    f"kernel {kernel.release} of {spec} has no {described.kernel}: it is not built "
+                    "in, and no module; give the kernel's modules with --modules (for a side with "
+                    "modules=), or another kernel"
+                )
+            continue
+        source = (path.parent / described.source).resolve()
         target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)
         # File systems of the same source with different options share one module.
         modules += [m for m in kbuild.build_module(source, target, steps) if m not in modules]
         tools |= {f"{TOOLS}{tool.name}": tool for tool in build_tools(source, steps)}
     return Parts(tuple(modules), tools)
-
-
-def _source(path: Path) -> Path | None:
-    """The directory with the sources of the file system that a TOML file describes, if any."""
-    described = catalogue.load_toml(path, FileSystem)
-    return (path.parent / described.source).resolve() if described.source else None
 
 
 def build_tools(source: Path, steps: Steps) -> list[Path]:

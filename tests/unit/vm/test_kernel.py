@@ -10,6 +10,7 @@ from rich.console import Console
 
 from fscale.model.errors import FscaleError
 from fscale.vm import initramfs
+from fscale.vm import kernel as kernels
 from fscale.vm.kernel import Kernel, module_of, resolve
 from fscale.vm.steps import Steps
 
@@ -149,6 +150,25 @@ def test_a_kernel_without_modules_says_so_in_its_configuration(
     else:
         assert resolve(spec, steps).modules is None
         assert built == [None]
+
+
+@pytest.mark.parametrize(
+    ("content", "modules", "absent"),
+    [(b"..ext4\0", [], False), (b"..ext4 data\0", [], True), (b"..", ["ext4"], False)],
+)
+def test_a_file_system_that_a_kernel_lacks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    modules: list[str],
+    absent: bool,
+) -> None:
+    (tmp_path / "vmlinux").write_bytes(content)
+    listed = "".join(f"kernel/fs/{name}/{name}.ko.xz: kernel/lib/crc.ko.xz\n" for name in modules)
+    monkeypatch.setattr(kernels, "_member", lambda *_: listed.encode())
+    archive = tmp_path / "modules.squashfs"
+    made = Kernel("a", RELEASE, tmp_path / "vmlinux", tmp_path / "initramfs", archive)
+    assert kernels.lacks(made, "ext4") == absent
 
 
 def test_an_image_alone_is_said_to_have_no_modules(

@@ -34,6 +34,7 @@ def steps():
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module_build, "lacks", lambda _kernel, name: name not in ("ext4", "tmpfs"))
 
 
 @pytest.fixture
@@ -95,6 +96,15 @@ def test_nothing_is_built_for_file_systems_of_the_kernels_own(steps):
     assert (
         module_build.build_parts(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
     )
+
+
+def test_a_kernel_without_the_file_system_is_refused_before_its_boot(tmp_path, steps):
+    def build(*given):
+        return module_build.build_parts(["xfs"], [], KERNEL, "./bzImage", None, steps, given)
+
+    with pytest.raises(FscaleError, match=r"kernel 6\.12\.1 of \./bzImage has no xfs"):
+        build()
+    assert build(compiled(tmp_path / "a.ko", "name=xfs")) == Parts()
 
 
 def test_a_module_given_by_hand_replaces_the_built_one():
