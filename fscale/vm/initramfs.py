@@ -15,7 +15,8 @@ from fscale.vm.steps import StepError, Steps, need
 
 INIT = Path(__file__).parent / "init" / "initramfs.sh"
 # What it takes to reach the real root; everything else is loaded from there.
-WANTED = ("virtio_pci", "virtio_blk", "squashfs", "overlay", "9p", "9pnet_virtio")
+FILESYSTEMS = ("squashfs", "overlay", "9p")
+WANTED = ("virtio_pci", "virtio_blk", *FILESYSTEMS, "9pnet_virtio")
 RECIPE = file_digest([INIT])[:8]
 
 

@@ -239,7 +239,13 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
             "--modules, or modules= of a side, names the others"
         )
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
-    return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
+    kernel = _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
+    if missing := [name for name in initramfs.FILESYSTEMS if lacks(kernel, name)]:
+        raise FscaleError(
+            f"{image} has no {', '.join(missing)} built in, which every guest needs; give its "
+            "modules with --modules (for a side with modules=)"
+        )
+    return kernel
 
 
 def from_tree(tree: Path, steps: Steps) -> Kernel:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
-from fscale.vm import initramfs
+from fscale.vm import initramfs, vmlinux
 from fscale.vm import kernel as kernels
 from fscale.vm.kernel import Kernel, module_of, resolve
 from fscale.vm.steps import Steps
@@ -169,6 +169,17 @@ def test_a_file_system_that_a_kernel_lacks(
     archive = tmp_path / "modules.squashfs"
     made = Kernel("a", RELEASE, tmp_path / "vmlinux", tmp_path / "initramfs", archive)
     assert kernels.lacks(made, "ext4") == absent
+
+
+def test_an_image_that_cannot_be_a_guest_is_refused_before_its_boot(
+    tmp_path: Path, built: list[Path | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bzImage").write_bytes(image())
+    monkeypatch.setattr(vmlinux, "extract", lambda _image: b"overlay\0")
+    monkeypatch.setattr(vmlinux, "has_pvh_entry", lambda _elf: False)
+    with pytest.raises(FscaleError, match="bzImage has no squashfs, 9p built in"):
+        resolve(str(tmp_path / "bzImage"), Steps(Console(file=StringIO())))
+    assert built == [None]
 
 
 def test_an_image_alone_is_said_to_have_no_modules(
