@@ -108,7 +108,7 @@ def _hold(lock: IO[str], owner: str, gone: Sequence[str]) -> None:
     except BlockingIOError:
         lock.seek(0)
         sys.exit(f"it is in use: {lock.read(500).strip() or 'unknown owner'}")
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError):
         lease = json.loads(_lasting(LEASE_FILE).read_text())
         since = lease["since"] if lease["boot"] == _boot() else 0
         if lease["owner"] not in (owner, *gone) and _up() < since + lease["seconds"]:

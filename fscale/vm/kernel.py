@@ -6,7 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,20 +95,33 @@ def module_of(kernel: Kernel, name: str) -> bytes | None:
     return decompress(packed) or packed
 
 
-def lacks(kernel: Kernel, filesystem: str) -> bool:
-    """Whether a kernel certainly has no such file system: no module, and not even its name."""
+def lacking(kernel: Kernel, filesystems: Iterable[str]) -> list[str]:
+    """Return the file systems that a kernel certainly lacks: no module, and not even the name."""
     image = kernel.image.read_bytes()
     elf = vmlinux.extract(image) if kernel.image.name == "bzImage" else image
-    named = elf is None or f"{filesystem}\0".encode() in elf
-    return not named and filesystem not in _listed(kernel)
+    if elf is None:
+        return []
+    aliases = _text(kernel, "modules.alias")
+    return [
+        name
+        for name in filesystems
+        if f"{name}\0".encode() not in elf
+        and name not in _listed(kernel)
+        and f"alias fs-{name} " not in aliases  # ext4 is ext2 and ext3, too
+    ]
+
+
+def _text(kernel: Kernel, name: str) -> str:
+    """A file of lib/modules/RELEASE; empty if the kernel has no modules."""
+    if kernel.modules is None:
+        return ""
+    return _member(kernel.modules, f"{kernel.release}/{name}").decode()
 
 
 def _listed(kernel: Kernel) -> dict[str, str]:
     """The modules of a kernel: name -> path below lib/modules/RELEASE."""
-    if kernel.modules is None:
-        return {}
-    listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
-    paths = [line.partition(":")[0] for line in listed.splitlines()]
+    lines = _text(kernel, "modules.dep").splitlines()
+    paths = [line.partition(":")[0] for line in lines]
     return {initramfs.module_name(path): path for path in paths}
 
 
@@ -240,7 +253,7 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
         )
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
     kernel = _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
-    if missing := [name for name in initramfs.FILESYSTEMS if lacks(kernel, name)]:
+    if missing := lacking(kernel, initramfs.FILESYSTEMS):
         raise FscaleError(
             f"{image} has no {', '.join(missing)} built in, which every guest needs; give its "
             "modules with --modules (for a side with modules=)"

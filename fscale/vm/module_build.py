@@ -14,7 +14,7 @@ from fscale.model.variant import split_partitions
 from fscale.vm import kbuild
 from fscale.vm.cache import digest, entry, file_digest
 from fscale.vm.initramfs import module_name
-from fscale.vm.kernel import Kernel, lacks
+from fscale.vm.kernel import Kernel, lacking
 from fscale.vm.place import TOOLS, Job
 from fscale.vm.steps import Steps, need
 
@@ -113,7 +113,7 @@ def build_parts(
             continue
         described = catalogue.load_toml(path, FileSystem)
         if not described.source:
-            if described.kernel not in map(own_name, given) and lacks(kernel, described.kernel):
+            if described.kernel not in map(own_name, given) and lacking(kernel, [described.kernel]):
                 raise FscaleError(
                     f"kernel {kernel.release} of {spec} has no {described.kernel}: it is not built "
                     "in, and no module; give the kernel's modules with --modules (for a side with "

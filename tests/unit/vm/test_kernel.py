@@ -154,7 +154,7 @@ def test_a_kernel_without_modules_says_so_in_its_configuration(
 
 @pytest.mark.parametrize(
     ("content", "modules", "absent"),
-    [(b"..ext4\0", [], False), (b"..ext4 data\0", [], True), (b"..", ["ext4"], False)],
+    [(b"..ext3\0", [], False), (b"..ext3 data\0", [], True), (b"..", ["ext3", "ext4"], False)],
 )
 def test_a_file_system_that_a_kernel_lacks(
     tmp_path: Path,
@@ -164,11 +164,14 @@ def test_a_file_system_that_a_kernel_lacks(
     absent: bool,
 ) -> None:
     (tmp_path / "vmlinux").write_bytes(content)
-    listed = "".join(f"kernel/fs/{name}/{name}.ko.xz: kernel/lib/crc.ko.xz\n" for name in modules)
-    monkeypatch.setattr(kernels, "_member", lambda *_: listed.encode())
+    files = {
+        "modules.dep": "".join(f"kernel/{name}.ko.xz: kernel/crc.ko.xz\n" for name in modules[1:]),
+        "modules.alias": "".join(f"alias fs-{name} a\n" for name in modules[:1]),
+    }
+    monkeypatch.setattr(kernels, "_member", lambda _, path: files[Path(path).name].encode())
     archive = tmp_path / "modules.squashfs"
     made = Kernel("a", RELEASE, tmp_path / "vmlinux", tmp_path / "initramfs", archive)
-    assert kernels.lacks(made, "ext4") == absent
+    assert kernels.lacking(made, ["ext3", *modules]) == ["ext3"] * absent
 
 
 def test_an_image_that_cannot_be_a_guest_is_refused_before_its_boot(

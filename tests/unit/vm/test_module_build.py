@@ -34,7 +34,7 @@ def steps():
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(module_build, "lacks", lambda _kernel, name: name not in ("ext4", "tmpfs"))
+    monkeypatch.setattr(module_build, "lacking", lambda _, names: {*names} - {"ext4", "tmpfs"})
 
 
 @pytest.fixture
