@@ -17,6 +17,7 @@ from fscale.analysis.style import CPU_COLOURS, PAPER, RC, LineStyle
 from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
+PANEL_WIDTH = 3.6  # inches, in the page
 COLUMNS = 4
 NARROWEST = 0.75  # inches, of a panel without the names on its left
 BAR_HEIGHT = 0.2  # inches, with the gap to the next
@@ -27,10 +28,10 @@ Draw = Callable[[Axes, Panel], None]
 def curve_svg(panel: Panel, lines: dict[str, LineStyle], prefix: str) -> str:
     """The scaling curves of one panel, for the page."""
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(2.7, 1.95))
-        ax = figure.add_axes((0.195, 0.205, 0.79, 0.765))
-        plots.draw_curves(ax, panel, lines, width=2.1)
-        ax.yaxis.set_label_coords(-0.185, 0.5)
+        figure = Figure(figsize=(PANEL_WIDTH, 2.4))
+        ax = figure.add_axes((0.15, 0.17, 0.83, 0.8))
+        plots.draw_curves(ax, panel, lines, width=0.83 * PANEL_WIDTH)
+        ax.yaxis.set_label_coords(-0.13, 0.5)
         label = f"{panel.name}: throughput against cores for {', '.join(_names(panel))}"
         return svg.inline(svg.raw(figure), prefix, label)
 
@@ -43,9 +44,9 @@ def cpu_svg(panel: Panel, prefix: str) -> str | None:
     below, above = 0.42, 0.05
     height = below + above + BAR_HEIGHT * len(bars)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(2.7, height))
+        figure = Figure(figsize=(PANEL_WIDTH, height))
         longest = max(len(label) for label in plots.cpu_labels(panel))
-        left = min(0.64, 0.05 + 0.024 * longest)
+        left = min(0.64, 0.05 + 0.018 * longest)
         ax = figure.add_axes((left, below / height, 0.95 - left, 1 - (below + above) / height))
         plots.draw_cpu(ax, panel)
         label = f"{panel.name}: CPU time by state for {', '.join(name for name, _ in bars)}"

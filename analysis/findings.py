@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Classifies curves by how they scale; the report prints the rules next to the verdicts."""
+"""Classifies curves by how they scale; the report prints the rules below the verdicts."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -15,13 +15,13 @@ CLEAR_FROM = 0.05  # a ratio this close to 1 is not a practical change
 
 
 class Scaling(Enum):
-    """How a curve behaves at its highest core count; the value is the heading."""
+    """How a curve behaves at its highest core count, in a word."""
 
-    SUPERLINEAR = "Faster than linear: the base is doubtful"
-    SCALES = "Scales"
-    PARTLY = "Gains, but well below linear"
-    FLAT = "No clear change"
-    FALLS = "Falls: slower than at the base"
+    SUPERLINEAR = "in doubt"
+    SCALES = "scales"
+    PARTLY = "gains"
+    FLAT = "no change"
+    FALLS = "falls"
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,11 @@ _TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}
 _GIVEN: dict[str, Any] = {"color": MUTED.light, "linestyle": "-", "linewidth": 1.6, "alpha": 0.6}
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
+_BEYOND: dict[str, Any] = {"marker": 6, "color": MUTED.light, "linestyle": "none"}  # a caret up
+
+LINEAR_WITHIN = (
+    3.0  # times the highest point: the axis reaches up to linear scaling that ends there
+)
 LONGEST = 28  # characters of a bar's label
 DIGIT = 0.65 * FONT_SIZE / 72  # inches
 
@@ -65,7 +70,9 @@ def draw_curves(
 
     The axis is about `width` inches wide. A caret at the top marks where the paper's curves turn. A
     hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base; the solid grey line beside it is the control, if one ran. A thin
+    scaling from the fastest base; a caret at its end says that it goes on above the plot, which it
+    does if the curves would be too low in a plot that shows all of it. The solid grey line beside
+    it is the control, if one ran. A thin
     vertical line follows each full socket, a dashed one marks where slower cores are added; the
     background is grey where hardware threads share cores.
     """
@@ -75,8 +82,9 @@ def draw_curves(
     for i, curve in enumerate(panel.curves):
         shift = 0.09 * (i - (len(panel.curves) - 1) / 2) if single else 0.0
         _draw_curve(ax, curve, lines[curve.series], divisor, shift, f"curve-{i}")
+    height = 1.08 * top
     if ideal and not single:
-        _draw_ideal(ax, panel, divisor)
+        height = _draw_ideal(ax, panel, top, divisor)
     cores = panel.cores
     margin = 0.5 if single else 0.06 * (cores[-1] - cores[0])
     ax.set_xlim(cores[0] - margin, cores[-1] + margin)
@@ -87,7 +95,7 @@ def draw_curves(
     ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(visible=False, axis="x")
-    ax.set_ylim(0, 1.08 * top / divisor)
+    ax.set_ylim(0, height / divisor)
     ax.yaxis.set_major_locator(MaxNLocator(5))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("cores")
@@ -128,17 +136,23 @@ def _draw_curve(
         )
 
 
-def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
+def _draw_ideal(ax: Axes, panel: Panel, top: float, divisor: float) -> float:
+    """Draw linear scaling; the height that the axis needs, if the highest point is at `top`."""
     ideal = panel.ideal
     if ideal is None:
-        return
-    x = [cores for cores, _ in ideal.factors]
-    y = [factor * ideal.start.median / divisor for _, factor in ideal.factors]
-    ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+        return 1.08 * top
+    x = np.array([cores for cores, _ in ideal.factors])
+    y = np.array([factor * ideal.start.median for _, factor in ideal.factors])
+    height = 1.08 * (max(top, y[-1]) if y[-1] <= LINEAR_WITHIN * top else top)
+    ax.plot(x, y / divisor, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+    if y[-1] > height:
+        leaves = np.interp(height, y, x)
+        ax.plot(leaves, height / divisor, clip_on=False, gid="beyond-ideal", **_BEYOND)
     if given := panel.given:
-        x = [cores for cores, _ in given.factors]
-        y = [factor * given.start.median / divisor for _, factor in given.factors]
-        ax.plot(x, y, zorder=1, gid="given-ideal", **_GIVEN)
+        x = np.array([cores for cores, _ in given.factors])
+        y = np.array([factor * given.start.median for _, factor in given.factors])
+        ax.plot(x, y / divisor, zorder=1, gid="given-ideal", **_GIVEN)
+    return height
 
 
 def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:

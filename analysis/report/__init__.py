@@ -11,12 +11,12 @@ from pathlib import Path
 from fscale.analysis import figures, point_table
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
+    answer,
     comparison_page,
     controls,
     diagnosis,
     drawings,
     headline,
-    matrix,
     paper,
     partitions,
     runs,
@@ -31,9 +31,8 @@ from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
 
 SECTIONS: list[Section] = [
-    headline.SECTION,
     comparison_page.SECTION,
-    matrix.SECTION,
+    headline.SECTION,
     drawings.CURVES,
     controls.SECTION,
     drawings.CPU,
@@ -52,7 +51,7 @@ SECTIONS: list[Section] = [
 OF_SEVERAL: list[Section] = [
     runs.SECTION,
     sidebyside.SECTION,
-    matrix.SECTION,
+    answer.SECTION,
     drawings.CURVES,
     runs.each(controls.SECTION),
     drawings.CPU,

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The diagnosis section: verdicts, the bottlenecks of the run, flame graphs, scaling law."""
+"""Why curves stop scaling: the evidence beside each curve, and a section about the whole run.
+
+The evidence of a point stands below its curve. The section has the bottlenecks, the scaling laws,
+the cost of profiling, and points without a curve.
+"""
 
 import base64
 import re
@@ -7,8 +11,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from fscale.analysis.curves import Curve
 from fscale.analysis.diagnosis import flame
-from fscale.analysis.diagnosis.run import Diagnosed, diagnose, profiled, table, unprofiled
+from fscale.analysis.diagnosis.run import Diagnosed, table
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
@@ -29,24 +34,34 @@ class Flame:
 
 @dataclass(frozen=True)
 class Described:
-    """The diagnosis of a point as HTML; `name` is the point's (`CellKey.point`)."""
+    """The diagnosis of a point as HTML; `place` and `anchor` are those of `Report`."""
 
-    name: str
+    place: str
+    anchor: str
     sentence: str
     evidence: Markup
 
 
-def _describe(report: Report, point: Diagnosed, flames: list[Flame]) -> Described:
+def of_curve(report: Report, curve: Curve) -> list[Described]:
+    """The curve's diagnosed points, the highest core count first; only that has flame graphs."""
+    return [
+        _describe(report, place, flames=number == 0)
+        for number, place in enumerate(report.diagnosed_places(curve))
+    ]
+
+
+def _describe(report: Report, place: str, flames: bool) -> Described:
+    point = report.diagnosed[place]
     suspects = [s for s in point.triage.suspects if s.share >= SHOWN_FROM][:MAX_OBJECTS]
+    run = place.rpartition("|")[0]
     evidence = render(
         "sections/diagnosed.html.j2",
         point=point,
         suspects=suspects,
-        flames=flames,
-        whose=report.whose,
+        flames=_flames(point) if flames else [],
+        whose=f" of {run}" if run else "",
     )
-    name = report.place_of(unprofiled(point.key).point, report.part_of)
-    return Described(name, point.judgement.sentence, evidence)
+    return Described(place, report.why_anchor(place), point.judgement.sentence, evidence)
 
 
 def _flames(point: Diagnosed) -> list[Flame]:
@@ -73,26 +88,20 @@ def _flames(point: Diagnosed) -> list[Flame]:
 
 
 def _build(report: Report) -> str | None:
-    if not profiled(report.results):
+    found = report.diagnosis
+    if found is None:
         return None
-    found = diagnose(report.results)
-    most: dict[tuple[object, ...], int] = {}
-    for point in found.points:
-        curve = (point.key.workload, point.key.filesystem, point.key.medium, point.key.mode)
-        most[curve] = max(most.get(curve, 0), point.key.cores)
-    ends: list[Described] = []
-    others: list[Described] = []
-    for point in found.points:
-        key = point.key
-        if key.cores == most[key.workload, key.filesystem, key.medium, key.mode]:
-            ends.append(_describe(report, point, _flames(point)))
-        else:
-            others.append(_describe(report, point, []))
+    beside = {
+        place
+        for page in report.pages
+        for panel in page.panels
+        for curve in panel.curves
+        for place in report.diagnosed_places(curve)
+    }
     return render(
         "sections/diagnosis.html.j2",
         whose=report.whose,
-        points=ends,
-        others=others,
+        alone=[_describe(report, p, flames=True) for p in report.diagnosed if p not in beside],
         simulated=report.results.run.machine.simulated,
         rows=table(found, report.results),
         sees_shares=any(p.triage.sees_shares for p in found.points),

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from fscale.analysis import figures
-from fscale.analysis.curves import Curve, Page
+from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.report.diagnosis import Described, of_curve
 from fscale.analysis.report.looks import run_mark
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
@@ -85,6 +86,15 @@ def _cpu_keys(prefix: str) -> list[Key]:
 
 
 def _curves(report: Report) -> str | None:
+    shown: set[str] = set()
+
+    def beside(panel: Panel) -> list[list[Described]]:
+        """The diagnoses of a panel's curves; a curve on several pages has its own on the first."""
+        found = [of_curve(report, curve) for curve in panel.curves] if report.diagnosed else []
+        new = [own for own in found if own and own[0].place not in shown]
+        shown.update(own[0].place for own in new)
+        return new
+
     pages = [
         (
             page,
@@ -97,6 +107,7 @@ def _curves(report: Report) -> str | None:
                             panel,
                             anchor := report.anchor(page, panel),
                             Markup(figures.curve_svg(panel, report.lines, f"{anchor}-plot")),
+                            beside(panel),
                         )
                         for panel in group.panels
                     ],

@@ -1,23 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The summary section: what was run, its limits, and its findings."""
+"""The summary section: the limits of the run, the answer, and what was run."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from fscale.analysis.compare.decide import DISTURBED_SHARE
-from fscale.analysis.curves import Page, Panel
-from fscale.analysis.findings import (
-    CLEAR_FROM,
-    SCALES_FROM,
-    SUPERLINEAR_FROM,
-    CurveFinding,
-    Scaling,
-    findings,
-)
+from fscale.analysis.curves import Panel
 from fscale.analysis.reader import Results
-from fscale.analysis.report import controls
+from fscale.analysis.report import answer, controls
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.analysis.summary import QUARTILES_FROM
@@ -93,14 +84,14 @@ def _heat(report: Report) -> list[str]:
 
 
 def _load(report: Report) -> list[str]:
+    if not answer.mostly_disturbed(report):
+        return []
     cells = [cell for point in report.points for cell in point.cells]
     disturbed = sum(cell.disturbed is not None for cell in cells)
-    if not cells or disturbed <= DISTURBED_SHARE * len(cells):
-        return []
     return [
         f"Other processes disturbed {disturbed / len(cells):.0%} of the repetitions ({disturbed} "
-        f"of {len(cells)}), so their figures are too low by an unknown amount, and speed-ups are "
-        "not reliable: measure again on an idle machine (`--wait` waits for one)."
+        f"of {len(cells)}): figures are too low by an unknown amount, and speed-ups are not "
+        "reliable. Measure again on an idle machine (--wait waits for one)."
     ]
 
 
@@ -165,42 +156,6 @@ def _without_speedup(panel: Panel) -> list[str]:
     return [f"{panel.name} on {name}" for name in without]
 
 
-def _by_panel(
-    curves: list[CurveFinding], worst_first: bool
-) -> list[tuple[str, list[CurveFinding]]]:
-    groups: dict[str, list[CurveFinding]] = defaultdict(list)
-    for finding in curves:
-        groups[finding.panel.name].append(finding)
-    listed = list(groups.items())
-    if worst_first:
-        listed.sort(key=lambda item: min(f.ratio.value / f.curve.linear for f in item[1]))
-    return listed
-
-
-def _page(report: Report, page: Page) -> dict[str, object]:
-    page_findings = findings(page)
-    verdicts = [
-        (
-            verdict,
-            _by_panel([f for f in page_findings if f.verdict is verdict], verdict is Scaling.FALLS),
-        )
-        for verdict in (
-            Scaling.FALLS,
-            Scaling.FLAT,
-            Scaling.PARTLY,
-            Scaling.SUPERLINEAR,
-            Scaling.SCALES,
-        )
-    ]
-    return {
-        "page": page,
-        "found": page_findings,
-        "verdicts": [(v, panels) for v, panels in verdicts if panels],
-        "counts": Counter(f.verdict for f in page_findings),
-        "anchors": {p.name: report.anchor(page, p) for p in page.panels},
-    }
-
-
 def _build(report: Report) -> str:
     results = report.results
     return render(
@@ -208,14 +163,8 @@ def _build(report: Report) -> str:
         run=results.run,
         seconds=seconds(results),
         counted=counted(results),
-        limits=limits(report),
-        pages=[_page(report, page) for page in report.pages],
-        Scaling=Scaling,
-        scales_from=SCALES_FROM,
-        clear_from=CLEAR_FROM,
-        superlinear_from=SUPERLINEAR_FROM,
-        controlled=any(report.controls.values()),
+        answers=answer.table(report, limits(report)),
     )
 
 
-SECTION = Section("Summary", "summary", _build)
+SECTION = Section(answer.SECTION.title, answer.SECTION.anchor, _build)

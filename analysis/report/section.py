@@ -9,7 +9,8 @@ from pathlib import Path
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.pairs import Place, subject_of
 from fscale.analysis.control import Control, control_of
-from fscale.analysis.curves import Page, Panel, arrange
+from fscale.analysis.curves import Curve, Page, Panel, arrange
+from fscale.analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, profiled, unprofiled
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
 from fscale.analysis.point_table import PointRow, rows
@@ -52,9 +53,11 @@ class Report:
         (member,) = self.members
         return member.results
 
-    @property
+    @cached_property
     def parts(self) -> list["Report"]:
         """A report of each run alone; both sides of a paired run are in one."""
+        if not self.several:
+            return [self]
         runs = {str(member.run): member.results for member in self.members}
         return [
             Report((Member(results),), self.out_dir, part_of=run) for run, results in runs.items()
@@ -72,6 +75,31 @@ class Report:
     def place_of(self, point: str, run: str | None) -> str:
         """The key under which the page keeps the details of a point (`CellKey.point`) of a run."""
         return f"{run}|{point}" if run else point
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """The diagnosis of the only run; None if nothing was profiled."""
+        return diagnose(self.results) if profiled(self.results) else None
+
+    @cached_property
+    def diagnosed(self) -> dict[str, Diagnosed]:
+        """The diagnosed points of all runs, by their place (`place_of`)."""
+        return {
+            part.place_of(unprofiled(one.key).point, part.part_of): one
+            for part in self.parts
+            if part.diagnosis
+            for one in part.diagnosis.points
+        }
+
+    def diagnosed_places(self, curve: Curve) -> list[str]:
+        """The places of the curve's diagnosed points, the highest core count first."""
+        run = self.part_of or next(m.run for m in self.members if m.label == curve.run)
+        places = [self.place_of(point.key.point, run) for point in reversed(curve.points)]
+        return [place for place in places if place in self.diagnosed]
+
+    def why_anchor(self, place: str) -> str:
+        """The id of a diagnosed point's evidence in the page."""
+        return f"why-{list(self.diagnosed).index(place)}"
 
     @cached_property
     def points(self) -> list[Point]:

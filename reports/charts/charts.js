@@ -20,7 +20,7 @@ async function draw(chart) {
 	if (!place) {
 		place = document.createElement("div");
 		place.className = "chart";
-		figure.append(place);
+		figure.querySelector("svg.plot").after(place);
 		figure.classList.add("live");
 	}
 	chart.width = place.clientWidth;
@@ -134,7 +134,7 @@ function onKey(event, figure) {
 function makeLive({ panel, figure }) {
 	attachTooltips(figure, handle => tooltipLines(figure, handle));
 	figure.addEventListener("click", onPoint(figure, handle => openPoint(figure, handle)));
-	figure.addEventListener("dblclick", () => unzoom(figure));
+	figure.addEventListener("dblclick", event => event.target.closest(".chart") && unzoom(figure));
 	figure.addEventListener("keydown", event => onKey(event, figure));
 	const enlarge = element("button", "\u2922");
 	enlarge.type = "button";

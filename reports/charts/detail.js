@@ -22,8 +22,11 @@ function nearest(curve, point, kind) {
 	const by = [...curve.points].sort((a, b) => Math.abs(a.cores - point.cores) - Math.abs(b.cores - point.cores));
 	for (const other of by) {
 		const source = profiled.find(e => e.dataset[kind] === other.point);
-		if (source)
-			return { other, content: (source.content ?? source).cloneNode(true) };
+		if (!source)
+			continue;
+		const content = (source.content ?? source).cloneNode(true);
+		content.querySelector("[id]")?.removeAttribute("id");
+		return { other, content };
 	}
 	return null;
 }

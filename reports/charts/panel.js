@@ -5,6 +5,7 @@
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const HEIGHT = 0.72; // of the width
 const LARGEST = 460; // pixels high
+const LINEAR_WITHIN = 3; // times the highest point: the axis reaches up to linear scaling that ends there
 const LABEL = 20; // pixels that a core count takes
 const SHARES = ["slowest-worker", "jain"]; // measures from 0 to 1, without a unit
 
@@ -71,6 +72,19 @@ function reference(panel, view, factors) {
 		({ cores, value: (view.relative ? 1 : start[0]) * (view.measure === "rate" ? factor : 1) }));
 }
 
+const onAxis = (value, kind) => kind === "log" ? Math.log(value) : value;
+
+// Where the line of linear scaling leaves the plot at its top; nowhere if it ends inside.
+function leaves(linear, { x, y: [, top] }, view) {
+	const after = linear.findIndex(point => point.value > top);
+	if (after < 1)
+		return [];
+	const ends = linear.slice(after - 1, after + 1);
+	const [first, last] = ends.map(end => onAxis(end.cores, view.x)), [low, high] = ends.map(end => onAxis(end.value, view.y));
+	const place = first + (last - first) * (onAxis(top, view.y) - low) / (high - low), cores = view.x === "log" ? Math.exp(place) : place;
+	return x[0] <= cores && cores <= x[1] ? [{ cores, value: top }] : [];
+}
+
 function domains(panel, shown, view) {
 	const zoom = view.zoom.get(panel.id);
 	if (zoom)
@@ -81,13 +95,15 @@ function domains(panel, shown, view) {
 	const low = Math.min(...shown.map(row => row.low)), high = Math.max(...shown.map(row => row.high));
 	if (!shown.length)
 		return { x, y: [view.y === "log" ? 0.1 : 0, 1] };
-	return { x, y: view.y === "log" ? [low / 1.25, high * 1.25] : [0, 1.08 * high] };
+	const end = reference(panel, view, panel.ideal?.factors).at(-1)?.value ?? high;
+	const top = view.y === "log" || end <= LINEAR_WITHIN * high ? Math.max(high, end) : high;
+	return { x, y: view.y === "log" ? [low / 1.25, top * 1.25] : [0, 1.08 * top] };
 }
 
 // The core counts that have room for a label: the highest and the lowest first, then downwards from the highest.
 function coreTicks(cores, kind, width) {
-	const of = kind === "log" ? Math.log : Number, [first, last] = [of(cores[0]), of(cores.at(-1))];
-	const place = count => last > first ? (of(count) - first) / (last - first) * width : 0;
+	const [first, last] = [onAxis(cores[0], kind), onAxis(cores.at(-1), kind)];
+	const place = count => last > first ? (onAxis(count, kind) - first) / (last - first) * width : 0;
 	const kept = cores.slice(-1);
 	for (const count of [...cores.slice(0, 1), ...cores.toReversed()])
 		if (kept.every(other => Math.abs(place(other) - place(count)) >= LABEL))
@@ -107,8 +123,9 @@ function yTitle(panel, view) {
 function fill(template, panel, view, width) {
 	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
 	const inside = counts => counts.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 }));
+	const linear = reference(panel, view, panel.ideal?.factors);
 	const values = {
-		points: shown, linear: reference(panel, view, panel.ideal?.factors),
+		points: shown, linear, exits: leaves(linear, range, view),
 		machine: view.measure === "rate" ? reference(panel, view, panel.given) : [],
 		ends: inside(panel.sockets), slower: inside(panel.kinds),
 		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],

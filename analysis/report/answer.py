@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer: what scales, and what stops the rest, a cell for each workload and file system."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from fscale.analysis.compare.decide import DISTURBED_SHARE
+from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.diagnosis.run import Diagnosed
+from fscale.analysis.diagnosis.verdict import Confidence
+from fscale.analysis.findings import (
+    CLEAR_FROM,
+    SCALES_FROM,
+    SUPERLINEAR_FROM,
+    CurveFinding,
+    Scaling,
+    findings,
+)
+from fscale.analysis.report.render import render
+from fscale.analysis.report.section import Report, Section
+from fscale.analysis.style import speedup_colours
+from fscale.model.words import plural
+
+WIDTH, HEIGHT = 60, 24  # of a cell's curve, in its own units
+ABOVE = 1.1  # the curve's highest point lies this much below the top
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A curve's cell; `found` is None if the curve has no speed-up."""
+
+    curve: Curve
+    found: CurveFinding | None
+    colours: tuple[str, str] | None
+    measured: str
+    """the curve as the points of an SVG polyline; matplotlib would take 9 ms for each"""
+    linear: str
+    cause: Diagnosed | None
+    cause_anchor: str | None
+
+    @property
+    def possibly(self) -> bool:
+        """Whether the profiles only make it possible that the object stops the curve."""
+        return self.cause is not None and self.cause.judgement.confidence is Confidence.POSSIBLE
+
+
+@dataclass(frozen=True)
+class Row:
+    """A workload on all file systems; None where it was not measured."""
+
+    panel: Panel
+    anchor: str
+    answers: tuple[Answer | None, ...]
+
+
+def mostly_disturbed(report: Report) -> bool:
+    """Whether so many repetitions were disturbed that one remark says it of the whole run."""
+    cells = [cell for point in report.points for cell in point.cells]
+    return sum(cell.disturbed is not None for cell in cells) > DISTURBED_SHARE * len(cells)
+
+
+def sentence(page: Page) -> str | None:
+    """How many curves do what; None if no curve has a speed-up."""
+    counts = Counter(found.verdict for found in findings(page))
+    if not counts:
+        return None
+    words = {
+        Scaling.SCALES: ("scales", "scale"),
+        Scaling.PARTLY: ("gains but stays well below linear", "gain but stay well below linear"),
+        Scaling.FLAT: ("shows no clear change", "show no clear change"),
+        Scaling.FALLS: ("falls", "fall"),
+    }
+    parts = [
+        f"{counts[verdict]} {word[counts[verdict] != 1]}"
+        for verdict, word in words.items()
+        if counts[verdict]
+    ]
+    text = f"Of {plural(counts.total(), 'curve')} up to {page.cores[-1]} cores: {', '.join(parts)}"
+    doubtful = counts[Scaling.SUPERLINEAR]
+    if doubtful:
+        text += f"; {doubtful} in doubt: the gain is larger than the cores can give"
+    return f"{text}."
+
+
+def rows(report: Report, page: Page) -> list[Row]:
+    """The rows in the order of the panels, the cells in the order of `page.names`."""
+    found = {(f.panel.name, f.curve.name): f for f in findings(page)}
+    return [
+        Row(
+            panel,
+            report.anchor(page, panel),
+            tuple(
+                _answer(report, panel, curve, found.get((panel.name, name)))
+                if (curve := panel.curve(name))
+                else None
+                for name in page.names
+            ),
+        )
+        for panel in page.panels
+    ]
+
+
+def _answer(report: Report, panel: Panel, curve: Curve, found: CurveFinding | None) -> Answer:
+    share = curve.share_of_linear
+    doubtful = found is None or found.verdict is Scaling.SUPERLINEAR
+    place = next(iter(report.diagnosed_places(curve)), None)
+    cause = report.diagnosed[place] if place else None
+    base = curve.points[0]
+    return Answer(
+        curve,
+        found,
+        None if share is None or doubtful else speedup_colours(share),
+        _polyline(panel, curve, [p.median for p in curve.points]),
+        _polyline(panel, curve, [base.median * curve.linear_at(p) for p in curve.points]),
+        cause if cause and cause.judgement.cause else None,
+        report.why_anchor(place) if place else None,
+    )
+
+
+def _polyline(panel: Panel, curve: Curve, heights: list[float]) -> str:
+    first, last = panel.cores[0], panel.cores[-1]
+    top = ABOVE * curve.peak.median
+
+    def points() -> Iterator[str]:
+        for point, height in zip(curve.points, heights, strict=True):
+            x = WIDTH * (point.key.cores - first) / max(1, last - first)
+            yield f"{x:.3g},{HEIGHT * (1 - height / top):.3g}"
+
+    return " ".join(points())
+
+
+def table(report: Report, limits: Sequence[str] = ()) -> Markup | None:
+    """The answers of all pages as HTML; None if there are no limits and no two core counts.
+
+    `limits`: what the run cannot say, one sentence each, the most important first.
+    """
+    pages = [
+        (page, sentence(page), rows(report, page)) for page in report.pages if len(page.cores) > 1
+    ]
+    if not pages and not limits:
+        return None
+    shown = [answer for _, _, body in pages for row in body for answer in row.answers if answer]
+    return render(
+        "sections/answer.html.j2",
+        pages=pages,
+        limits=limits,
+        size=(WIDTH, HEIGHT),
+        scale=[speedup_colours(share / 2) for share in range(-2, 3)],
+        disturbed=not mostly_disturbed(report)
+        and any(answer.found and answer.found.disturbed for answer in shown),
+        early=any(
+            answer.curve.top.key.cores != page.cores[-1]
+            for page, _, body in pages
+            for row in body
+            for answer in row.answers
+            if answer
+        ),
+        profiled=bool(report.diagnosed),
+        scales_from=SCALES_FROM,
+        clear_from=CLEAR_FROM,
+        superlinear_from=SUPERLINEAR_FROM,
+        controlled=any(report.controls.values()),
+    )
+
+
+SECTION = Section("What scales, and what stops the rest", "answer", table)
