@@ -15,8 +15,10 @@ def sentence(comparison: Comparison) -> str:
     """What changed, most important first, then what is undecided, why, and what would decide it."""
     parts = [
         *_unhealthy(comparison),
-        *_changed([j for j in comparison.judgements if j.worse]),
-        *_changed([j for j in comparison.judgements if j.verdict in ("faster", "less")]),
+        *_changed(comparison, [j for j in comparison.judgements if j.worse]),
+        *_changed(
+            comparison, [j for j in comparison.judgements if j.verdict in ("faster", "less")]
+        ),
     ]
     undecided = [j for j in comparison.judgements if j.verdict == "undecided"]
     open_points = _undecided(undecided, len(comparison.judgements)) if undecided else ""
@@ -38,8 +40,8 @@ def _unhealthy(comparison: Comparison) -> list[str]:
     return parts
 
 
-def _changed(judgements: Sequence[Judgement]) -> list[str]:
-    """The largest change in words, and how many other points changed likewise."""
+def _changed(comparison: Comparison, judgements: Sequence[Judgement]) -> list[str]:
+    """The largest change, the lock that changed most there, how many points changed likewise."""
     if not judgements:
         return []
     newly = [j for j in judgements if j.verdict == "newly shared"]
@@ -47,7 +49,8 @@ def _changed(judgements: Sequence[Judgement]) -> list[str]:
     first = max(newly or judgements, key=lambda j: (j.metric == THROUGHPUT, _size(j)))
     others = len({j.subject for j in judgements} - {first.subject})
     also = "also worse" if first.worse else f"also {first.verdict}"
-    return [f"{_describe(first)}{_more(others, also)}"]
+    locks = "".join(f", {wording.lock(lock)}" for lock in comparison.explaining(first)[:1])
+    return [f"{_describe(first)}{locks}{_more(others, also)}"]
 
 
 def _more(others: int, what: str = "too") -> str:

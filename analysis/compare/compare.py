@@ -6,7 +6,7 @@ from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.definition import refuse_other_kind
 from fscale.analysis.compare.health import health
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.locks import changed_locks, shares
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.pairs import Pairing, Points, match_cells, pair
 from fscale.analysis.compare.repetitions import minimum_repetitions
@@ -69,7 +69,7 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
         health=changes,
         locks=[]
         if sides.interleaved
-        else new_bottlenecks(shares(sides.base_results), shares(sides.new_results)),
+        else changed_locks(shares(sides.base_results), shares(sides.new_results)),
         missing_in_base=pairing.missing_in_base,
         missing_in_new=[
             name for name in pairing.missing_in_new if name not in {c.subject.name for c in changes}

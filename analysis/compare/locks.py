@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Locks that became bottlenecks: contended in NEW's profiles and not in BASE's."""
+"""Locks whose contention changed from BASE's profiles to NEW's."""
 
 from fscale.analysis.compare.model import LockFinding, Subject
 from fscale.analysis.compare.pairs import subject_of
@@ -8,6 +8,8 @@ from fscale.analysis.diagnosis.triage import triage
 from fscale.analysis.diagnosis.verdict import BLAMED_FROM, MENTIONED_FROM
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
+
+CLEAR_PART = 0.2  # of the larger share
 
 Shares = dict[Subject, dict[str, float]]
 
@@ -25,14 +27,22 @@ def shares(results: Results) -> Shares:
     return by_subject
 
 
-def new_bottlenecks(base: Shares, new: Shares) -> list[LockFinding]:
-    """Objects that take 5% of the cores' time or more and took less than 1% in BASE.
+def changed_locks(base: Shares, new: Shares) -> list[LockFinding]:
+    """Objects whose share of the cores' time differs clearly, at points profiled on both sides.
 
-    Only points that were profiled on both sides can show one.
+    The larger share is 5% or more; the smaller one is below 1%, or lower by 5% of the cores' time
+    and by a fifth of the larger one, because a profile is of one repetition.
     """
-    return [
-        LockFinding(subject=subject, lock=printable(name), share=share, base_share=before)
-        for subject in new.keys() & base.keys()
-        for name, share in sorted(new[subject].items())
-        if share >= BLAMED_FROM and (before := base[subject].get(name, 0.0)) < MENTIONED_FROM
-    ]
+    found = []
+    for subject in new.keys() & base.keys():
+        for name in sorted(new[subject].keys() | base[subject].keys()):
+            before, after = (side[subject].get(name, 0.0) for side in (base, new))
+            low, high = sorted((before, after))
+            clear = low < MENTIONED_FROM or high - low >= max(BLAMED_FROM, CLEAR_PART * high)
+            if high >= BLAMED_FROM and clear:
+                found.append(
+                    LockFinding(
+                        subject=subject, lock=printable(name), share=after, base_share=before
+                    )
+                )
+    return sorted(found, key=lambda lock: -abs(lock.share - lock.base_share))

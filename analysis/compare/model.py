@@ -6,6 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from fscale.analysis.compare.settings import Settings
+from fscale.analysis.diagnosis.verdict import MENTIONED_FROM
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.model.bench import Mode, Strict
 
 Verdict = Literal["slower", "faster", "same", "undecided", "more", "newly shared", "less"]
@@ -152,12 +154,19 @@ class Health(Strict):
 
 
 class LockFinding(Strict):
-    """A lock that is contended in NEW and was not in BASE."""
+    """A lock whose contention changed."""
 
     subject: Subject
     lock: str
-    share: float = Field(description="share of the cores' time spent waiting for it")
+    share: float = Field(description="share of the cores' time spent waiting for it in NEW")
     base_share: float
+
+    @property
+    def kind(self) -> str:
+        """A new bottleneck took less than 1% of the cores' time in BASE."""
+        if self.share < self.base_share:
+            return "less contention"
+        return "new bottleneck" if self.base_share < MENTIONED_FROM else "more contention"
 
 
 class RunRef(Strict):
@@ -211,6 +220,18 @@ class Comparison(Strict):
     def of_kind(self, kind: HealthKind) -> list[Health]:
         """The points that broke, were lost, or were mended."""
         return [h for h in self.health if h.kind == kind]
+
+    def explaining(self, judgement: Judgement) -> list[LockFinding]:
+        """The locks that changed at the point whose throughput the judgement is about."""
+        if judgement.metric != THROUGHPUT or judgement.verdict == "same":
+            return []
+        return [lock for lock in self.locks if lock.subject == judgement.subject]
+
+    @property
+    def other_locks(self) -> list[LockFinding]:
+        """The locks that changed at points whose throughput did not, or was not judged."""
+        explained = {j.subject for j in self.judgements if self.explaining(j)}
+        return [lock for lock in self.locks if lock.subject not in explained]
 
     @property
     def regressed(self) -> bool:

@@ -10,6 +10,7 @@ from fscale.analysis.compare.model import (
     Health,
     HealthKind,
     Judgement,
+    LockFinding,
     Policy,
     Sample,
     Subject,
@@ -246,9 +247,20 @@ def _in_slices(judgement: Judgement) -> str:
     )
 
 
-def remark(judgement: Judgement) -> str:
-    """Reason, repetitions still needed, how it was measured, outliers; may be empty."""
-    parts = [judgement.reason] if judgement.reason else []
+def lock(found: LockFinding) -> str:
+    """A lock that changed: "more contention: rename_lock, 34% -> 60% of the cores' time"."""
+    return f"{found.kind}: {found.lock}, {lock_change(found)}"
+
+
+def lock_change(found: LockFinding) -> str:
+    """Its shares: "34% -> 60% of the cores' time"."""
+    return f"{found.base_share:.0%} -> {found.share:.0%} of the cores' time"
+
+
+def remark(judgement: Judgement, locks: Sequence[LockFinding] = ()) -> str:
+    """Locks that changed, reason, repetitions still needed, method, outliers; may be empty."""
+    parts = [lock(found) for found in locks]
+    parts += [judgement.reason] if judgement.reason else []
     if judgement.verdict == "undecided" and judgement.more_repetitions:
         unit = "pairs" if judgement.pairs else "repetitions"
         parts.append(f"about {judgement.more_repetitions} more {unit} would decide it")

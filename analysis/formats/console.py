@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fscale.analysis.compare import answer, wording
-from fscale.analysis.compare.model import WORSE, Comparison, Judgement
+from fscale.analysis.compare.model import WORSE, Comparison, Judgement, LockFinding
 from fscale.analysis.metrics import COUNT
 from fscale.model.tables import Column, Row, Table
 
@@ -39,17 +39,13 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
     parts += [Text(wording.health(h), HEALTH_COLOURS[h.kind]) for h in comparison.health]
     if shown:
         common = wording.in_common(j.subject for j in shown)
-        rows = [Row(_cells(j, common), COLOURS[j.verdict]) for j in shown]
+        rows = [Row(_cells(j, common, comparison.explaining(j)), COLOURS[j.verdict]) for j in shown]
         parts.append(Table(COLUMNS, rows))
         if common:
             parts.append(Text(f"all cells: {wording.place(common)}"))
     parts += [
-        Text(
-            f"new bottleneck: {lock.lock} takes {lock.share:.0%} of the cores' time "
-            f"in {lock.subject.name}",
-            "bold red",
-        )
-        for lock in comparison.locks
+        Text(f"{wording.lock(lock)} in {lock.subject.name}", "bold")
+        for lock in comparison.other_locks
     ]
     for name, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         if missing:
@@ -58,7 +54,7 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
     return Group(*parts)
 
 
-def _cells(judgement: Judgement, common: Sequence[str]) -> list[str]:
+def _cells(judgement: Judgement, common: Sequence[str], locks: Sequence[LockFinding]) -> list[str]:
     base, new = (
         f"{wording.figure(judgement.metric, side.median)} {wording.spread(side)}".rstrip()
         for side in (judgement.base, judgement.new)
@@ -72,5 +68,5 @@ def _cells(judgement: Judgement, common: Sequence[str]) -> list[str]:
         wording.change(judgement.ratio),
         wording.interval(judgement),
         str(judgement.pairs or f"{len(judgement.base.values)}/{len(judgement.new.values)}"),
-        wording.remark(judgement),
+        wording.remark(judgement, locks),
     ]

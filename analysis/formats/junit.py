@@ -70,8 +70,8 @@ def render_comparison(comparison: Comparison, fail_undecided: bool = False) -> s
     for judgement in comparison.judgements:
         suite.add_testcase(_judgement(judgement, fail_undecided))
     for lock in comparison.locks:
-        case = TestCase(f"new bottleneck {lock.lock}", classname=lock.subject.name)
-        case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
+        case = TestCase(f"{lock.kind} {lock.lock}", classname=lock.subject.name)
+        case.system_out = wording.lock_change(lock)
         suite.add_testcase(case)
     for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         for name in missing:

@@ -75,8 +75,8 @@ def _judged_tests(comparison: Comparison, fail_undecided: bool) -> Iterator[Ktap
     for judgement in comparison.judgements:
         yield _judgement(judgement, fail_undecided)
     for lock in comparison.locks:
-        text = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
-        yield KtapTest(f"{lock.subject.name} new bottleneck {lock.lock}", True, "", text)
+        name = f"{lock.subject.name} {lock.kind} {lock.lock}"
+        yield KtapTest(name, True, "", wording.lock_change(lock))
     for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         for name in missing:
             yield KtapTest(name, True, "SKIP", f"missing in {side}")

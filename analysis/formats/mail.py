@@ -33,8 +33,7 @@ def render(comparison: Comparison) -> str:
         lines += [rule, *_table(changed), rule, ""]
     for lock in comparison.locks:
         lines += _wrap(
-            f"new bottleneck: {lock.lock} in {lock.subject.name}: {lock.base_share:.1%} -> "
-            f"{lock.share:.1%} of the cores' time"
+            f"{lock.kind}: {lock.lock} in {lock.subject.name}: {wording.lock_change(lock)}"
         )
     undecided = [j for j in comparison.judgements if j.verdict == "undecided"]
     if undecided:

@@ -36,8 +36,8 @@ def render(comparison: Comparison) -> str:
     if shown:
         lines += [*_table(shown), ""]
     lines += [
-        f"- new bottleneck: {_code(lock.lock)} in {cell(lock.subject.name)}: "
-        f"{lock.base_share:.1%} → {lock.share:.1%} of the cores' time"
+        f"- {lock.kind}: {_code(lock.lock)} in {cell(lock.subject.name)}: "
+        f"{wording.lock_change(lock)}"
         for lock in comparison.locks
     ]
     for name, missing in (("base", comparison.missing_in_base), ("new", comparison.missing_in_new)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Opens report.html in headless Chromium, as a reader would, without a network."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,59 @@ def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
         assert panel["paths"] > 10
         assert panel["label"]
     assert {p["curves"] for p in curves} == {p["still"] for p in curves} == {len(FILESYSTEMS)}
-    cells = browser.find_elements(By.CSS_SELECTOR, ".matrix td[style]")
+
+
+CELLS = """return [...document.querySelectorAll(".answer td")].map(cell => {
+    const box = cell.getBoundingClientRect(), curve = cell.querySelector("polyline:not(.linear)");
+    return {text: cell.textContent, top: box.top, coloured: cell.style.background !== "",
+        drawn: curve.getBoundingClientRect().width, cut: cell.scrollWidth > cell.clientWidth,
+        leads: [...cell.querySelectorAll("a")].map(a => document.querySelector(a.hash)?.tagName)};
+})"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_first_screen_answers(browser: Any, html: Path, width: int) -> None:
+    show(browser, html, width)
+    cells = browser.execute_script(CELLS)
     assert len(cells) == len(WORKLOADS) * len(FILESYSTEMS)
+    assert cells[0]["top"] < 450  # half of the window's height
+    for cell in cells:
+        assert re.search(r"\d\u00d7\*? (scales|gains|falls|no change|in doubt)", cell["text"])
+        assert cell["coloured"] == ("in doubt" not in cell["text"])
+        assert cell["drawn"] > 40
+        assert not cell["cut"]
+        assert cell["leads"] == ["FIGURE"]
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_curves_are_large(browser: Any, html: Path, width: int) -> None:
+    show(browser, html, width)
+    size = """return [...document.querySelectorAll("figure[id] .chart svg")].map(
+        svg => [svg.getBoundingClientRect().width, svg.getBoundingClientRect().height])"""
+    for wide, high in browser.execute_script(size):
+        assert wide > 330
+        assert high > 230
+
+
+@in_one
+def test_the_table_of_figures_fits_a_desktop(browser: Any, html: Path) -> None:
+    show(browser, html, 1400)
+    box = "const box = document.querySelector('#figures-table').parentElement;"
+    assert browser.execute_script(f"{box} return box.scrollWidth <= box.clientWidth")
+
+
+@in_one
+def test_linear_scaling_ends_in_the_plot_or_says_that_it_goes_on(browser: Any, html: Path) -> None:
+    show(browser, html)
+    ends = browser.execute_script(
+        """return [...document.querySelectorAll("figure[id] .chart svg")].map(svg => {
+            const line = svg.querySelector(".ideal path").getBoundingClientRect();
+            const plot = svg.querySelector(".role-frame .background").getBoundingClientRect();
+            return [line.top >= plot.top - 1, svg.querySelectorAll(".beyond path").length];
+        })"""
+    )
+    assert [inside == (beyond == 0) for inside, beyond in ends] == [True] * len(WORKLOADS)
+    assert {beyond for _, beyond in ends} == {0, 1}
 
 
 @in_one

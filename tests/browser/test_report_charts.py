@@ -327,6 +327,22 @@ def test_a_point_opens_its_diagnosis(browser: Any, profiled: Path) -> None:
 
 
 @in_one
+def test_an_object_of_the_answer_leads_to_its_evidence(browser: Any, profiled: Path) -> None:
+    show(browser, profiled)
+    cause = browser.find_element(By.CSS_SELECTOR, '.answer td a[href^="#why"]')
+    assert re.search(r"i_rwsem.*, \d+%", cause.text)
+    evidence = browser.find_element(By.CSS_SELECTOR, "figure details table")
+    assert not evidence.is_displayed()
+    cause.click()
+    assert evidence.is_displayed()
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", evidence)
+    assert 0 < top < 400
+    assert browser.execute_script("return document.querySelectorAll('[id^=why]').length") == 1
+    click(browser, '.handles path[aria-label^="ext4 at 2 "]')
+    assert browser.execute_script("return document.querySelectorAll('[id^=why]').length") == 1
+
+
+@in_one
 def test_a_point_that_is_opened_at_once_after_another_stays(browser: Any, profiled: Path) -> None:
     show(browser, profiled)
     click(browser, '.handles path[aria-label^="ext4 at 2 "]')

@@ -249,6 +249,20 @@ def test_ratios_say_pairs_interval_and_verdict(browser: Any, ab: Path) -> None:
     quiet(browser)
 
 
+@pytest.mark.parametrize("width", [1400, 390])
+def test_labels_of_ratios_do_not_lie_over_the_bands(browser: Any, ab: Path, width: int) -> None:
+    show(browser, ab, width)
+    script = """const boxes = kind => [...document.querySelectorAll(`.ratios .chart .${kind} > *`)].map(
+            e => e.getBoundingClientRect());
+        const bands = boxes("margins"), labels = [...boxes("names"), ...boxes("verdicts")];
+        const over = labels.filter(a => [...bands, ...labels].some(b => a !== b &&
+            a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
+        return [bands.length, labels.length, over.length]"""
+    bands, labelled, over = browser.execute_script(script)
+    assert labelled == 2 * bands > 0
+    assert over == 0
+
+
 def test_ratios_by_keyboard(browser: Any, ab: Path) -> None:
     show(browser, ab)
     for _ in range(100):
