@@ -20,6 +20,7 @@ from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.report.members import Member
 from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
+from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor
 from fscale.model.topology import machine_layout
 
@@ -112,13 +113,21 @@ class Report:
 
     @cached_property
     def filesystems(self) -> dict[str, str | None]:
-        """The configured colour of each file system, in the order of the configurations."""
+        """The configured colour of each file system, in the order of the configurations.
+
+        A run in an existing directory, and an imported one, have no configuration: their file
+        system has the colour of the one of that name here.
+        """
+        here = {
+            name: catalogue.load_filesystem(name).colour
+            for name in catalogue.names(paths.FILESYSTEMS)
+        }
         colours: dict[str, str | None] = {}
         for member in self.members:
             for name, described in member.results.run.filesystems.items():
-                colours.setdefault(name, described.get("colour"))
+                colours.setdefault(name, described.get("colour") or here.get(name))
         for point in self.points:
-            colours.setdefault(point.key.filesystem, None)
+            colours.setdefault(point.key.filesystem, here.get(point.key.filesystem))
         return colours
 
     @cached_property

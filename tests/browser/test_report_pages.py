@@ -252,8 +252,8 @@ def test_ratios_say_pairs_interval_and_verdict(browser: Any, ab: Path) -> None:
 @pytest.mark.parametrize("width", [1400, 390])
 def test_labels_of_ratios_do_not_lie_over_the_bands(browser: Any, ab: Path, width: int) -> None:
     show(browser, ab, width)
-    script = """const boxes = kind => [...document.querySelectorAll(`.ratios .chart .${kind} > *`)].map(
-            e => e.getBoundingClientRect());
+    script = """const all = kind => document.querySelectorAll(`.ratios .chart .${kind} > *`);
+        const boxes = kind => [...all(kind)].map(e => e.getBoundingClientRect());
         const bands = boxes("margins"), labels = [...boxes("names"), ...boxes("verdicts")];
         const over = labels.filter(a => [...bands, ...labels].some(b => a !== b &&
             a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));

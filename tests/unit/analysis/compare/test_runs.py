@@ -17,9 +17,8 @@ from typer.testing import CliRunner, Result
 
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.curves import gain_per_doubling, peak_cores, speedup
-from fscale.analysis.compare.locks import new_bottlenecks
 from fscale.analysis.compare.model import Comparison
-from fscale.analysis.compare.pairs import match_cells, pair, subject_of
+from fscale.analysis.compare.pairs import match_cells, pair
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
@@ -494,16 +493,6 @@ def test_a_cell_without_a_number_is_unusable() -> None:
     assert len(tests[THROUGHPUT].base.values) == 9
     assert tests[THROUGHPUT].base.unusable == 1
     assert tests["per-cpu-second"].base.unusable == 1
-
-
-def test_a_lock_that_was_not_contended_before_is_a_finding() -> None:
-    subject = subject_of(grid([1], 1, ["MWCM"], ["ext4"])[0].key)
-    base = {subject: {"inode i_rwsem": 0.4, "j_list_lock": 0.004, "rename_lock": 0.02}}
-    new = {subject: {"inode i_rwsem": 0.6, "j_list_lock": 0.2, "rename_lock": 0.3, "new": 0.03}}
-    (finding,) = new_bottlenecks(base, new)
-    assert (finding.lock, finding.share, finding.base_share) == ("j_list_lock", 0.2, 0.004)
-    # A point without a profile in BASE cannot show what is new.
-    assert new_bottlenecks({}, new) == []
 
 
 class Tags(HTMLParser):

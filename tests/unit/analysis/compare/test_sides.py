@@ -5,15 +5,16 @@ import gzip
 import io
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from fscale.analysis.compare import locks
+from fscale.analysis.compare import answer, locks, wording
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.locks import changed_locks, shares
 from fscale.analysis.compare.model import Comparison, RunRef
 from fscale.analysis.compare.pairs import subject_of
 from fscale.analysis.compare.settings import Settings
@@ -307,20 +308,62 @@ def test_a_lock_that_is_new_is_found_between_runs(tmp_path: Path) -> None:
     new = lock_run(tmp_path / "new", {RENAME: 50})
     (found,) = judged(base, new).locks
     assert (found.lock, found.share, found.base_share) == ("rename_lock", 0.05, 0.009)
-    assert judged(new, base).locks == []
+    assert found.kind == "new bottleneck"
+    (gone,) = judged(new, base).locks
+    assert (gone.share, gone.base_share, gone.kind) == (0.009, 0.05, "less contention")
 
 
-def test_a_new_bottleneck_grows_from_below_a_hundredth_to_a_twentieth() -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (0.34, 0.6, "more contention"),
+        (0.6, 0.34, "less contention"),
+        (0.0, 0.05, "new bottleneck"),
+        (0.0099, 0.05, "new bottleneck"),
+        (0.01, 0.07, "more contention"),
+        (0.01, 0.05, None),  # by less than 5% of the cores' time
+        (0.0099, 0.0499, None),  # no bottleneck
+        (0.6, 0.7, None),  # by less than a fifth of the larger share
+    ],
+)
+def test_only_clear_changes_of_a_lock_are_told(
+    before: float, after: float, kind: str | None
+) -> None:
+    point = subject_of(key())
+    found = changed_locks({point: {"a": before}}, {point: {"a": after}})
+    assert [(f.kind, f.base_share, f.share) for f in found] == (
+        [(kind, before, after)] if kind else []
+    )
+
+
+def test_the_lock_that_changed_most_is_first_and_both_sides_need_a_profile() -> None:
     point, other = subject_of(key()), subject_of(key(cores=2))
-    base = {point: {"a": 0.0099, "b": 0.01, "c": 0.0099, "e": 0.5}, other: {}}
-    new = {point: {"d\x1b": 0.9, "a": 0.05, "b": 0.9, "c": 0.0499, "e": 0.9}}
-    found = new_bottlenecks(base, new)
-    assert [(f.subject, f.share, f.base_share) for f in found] == [
-        (point, 0.05, 0.0099), (point, 0.9, 0.0),
-    ]  # fmt: skip
-    assert found[0].lock == "a"
-    assert "\x1b" not in found[1].lock
-    assert new_bottlenecks({}, new) == []
+    base = {point: {"a": 0.1, "gone": 0.3}, other: {}}
+    new = {point: {"a": 0.2, "new\x1b": 0.9}}
+    found = changed_locks(base, new)
+    assert [f.base_share for f in found] == [0.0, 0.3, 0.1]
+    assert "\x1b" not in found[0].lock
+    assert changed_locks({}, new) == []
+
+
+def test_a_lock_stands_beside_the_verdict_on_its_point(tmp_path: Path) -> None:
+    base = lock_run(tmp_path / "base", {RENAME: 340})
+    found = judged(base, lock_run(tmp_path / "new", {RENAME: 600}))
+    told = "more contention: rename_lock, 34% -> 60% of the cores' time"
+    (lock,) = found.locks
+    own = next(j for j in found.judgements if j.metric == THROUGHPUT and j.subject == lock.subject)
+    own.verdict = "same"
+    assert found.explaining(own) == []
+    assert found.other_locks == [lock]
+    own.verdict, own.ratio = "slower", 0.5
+    assert found.other_locks == []
+    assert wording.remark(own, found.explaining(own)).startswith(told)
+    assert told in answer.sentence(found)
+    page = unescape(comparison_page.fragment(found))
+    assert page.count(told) == 1
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(console.render(found))
+    assert shown.getvalue().count(told) == 2  # in the answer and in the row
 
 
 def test_two_identical_sides_are_called_an_a_a_run(tmp_path: Path) -> None:
