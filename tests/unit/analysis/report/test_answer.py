@@ -42,7 +42,7 @@ def lock_profile(run: Path, where: CellKey, waited: int, other: int = 0) -> Cell
     }
     maps = {"type": "stats", "data": {"@wait": wait, "@active": 1000}}
     (run / name).write_bytes(gzip.compress(json.dumps({"output": json.dumps(maps)}).encode()))
-    return cell(where, 1.0, profiles={"locks": name})
+    return cell(where, 1.0 + waited, profiles={"locks": name})
 
 
 def written(directory: Path, cells: list[Cell]) -> Report:
