@@ -34,9 +34,7 @@ _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.
 
 _BEYOND: dict[str, Any] = {"marker": 6, "color": MUTED.light, "linestyle": "none"}  # a caret up
 
-LINEAR_WITHIN = (
-    3.0  # times the highest point: the axis reaches up to linear scaling that ends there
-)
+LINEAR_WITHIN = 3.0  # times the highest point, up to which the axis shows linear scaling
 LONGEST = 28  # characters of a bar's label
 DIGIT = 0.65 * FONT_SIZE / 72  # inches
 

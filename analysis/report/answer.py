@@ -25,7 +25,7 @@ from fscale.analysis.style import speedup_colours
 from fscale.model.words import plural
 
 WIDTH, HEIGHT = 60, 24  # of a cell's curve, in its own units
-ABOVE = 1.1  # the curve's highest point lies this much below the top
+TOP = 1.1  # of the drawing, over the curve's highest point
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,17 @@ class Answer:
     measured: str
     """the curve as the points of an SVG polyline; matplotlib would take 9 ms for each"""
     linear: str
-    cause: Diagnosed | None
-    cause_anchor: str | None
+    why: Diagnosed | None
+    why_anchor: str | None
 
     @property
-    def possibly(self) -> bool:
-        """Whether the profiles only make it possible that the object stops the curve."""
-        return self.cause is not None and self.cause.judgement.confidence is Confidence.POSSIBLE
+    def stopped_by(self) -> str:
+        """The object that takes most of the cores' time, and its share."""
+        cause = self.why and self.why.judgement.cause
+        if not self.why or not cause:
+            return "no object explains it"
+        possibly = "possibly " * (self.why.judgement.confidence is Confidence.POSSIBLE)
+        return f"{possibly}{cause.name.object}, {cause.share:.0%}"
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,18 @@ def sentence(page: Page) -> str | None:
         Scaling.PARTLY: ("gains but stays well below linear", "gain but stay well below linear"),
         Scaling.FLAT: ("shows no clear change", "show no clear change"),
         Scaling.FALLS: ("falls", "fall"),
+        Scaling.SUPERLINEAR: (
+            "is in doubt, because it gains more than the cores can give",
+            "are in doubt, because they gain more than the cores can give",
+        ),
     }
     parts = [
         f"{counts[verdict]} {word[counts[verdict] != 1]}"
         for verdict, word in words.items()
         if counts[verdict]
     ]
-    text = f"Of {plural(counts.total(), 'curve')} up to {page.cores[-1]} cores: {', '.join(parts)}"
-    doubtful = counts[Scaling.SUPERLINEAR]
-    if doubtful:
-        text += f"; {doubtful} in doubt: the gain is larger than the cores can give"
-    return f"{text}."
+    curves = plural(counts.total(), "curve")
+    return f"Of {curves} up to {page.cores[-1]} cores: {', '.join(parts)}."
 
 
 def rows(report: Report, page: Page) -> list[Row]:
@@ -107,7 +112,6 @@ def _answer(report: Report, panel: Panel, curve: Curve, found: CurveFinding | No
     share = curve.share_of_linear
     doubtful = found is None or found.verdict is Scaling.SUPERLINEAR
     place = next(iter(report.diagnosed_places(curve)), None)
-    cause = report.diagnosed[place] if place else None
     base = curve.points[0]
     return Answer(
         curve,
@@ -115,14 +119,14 @@ def _answer(report: Report, panel: Panel, curve: Curve, found: CurveFinding | No
         None if share is None or doubtful else speedup_colours(share),
         _polyline(panel, curve, [p.median for p in curve.points]),
         _polyline(panel, curve, [base.median * curve.linear_at(p) for p in curve.points]),
-        cause if cause and cause.judgement.cause else None,
+        report.diagnosed[place] if place else None,
         report.why_anchor(place) if place else None,
     )
 
 
 def _polyline(panel: Panel, curve: Curve, heights: list[float]) -> str:
     first, last = panel.cores[0], panel.cores[-1]
-    top = ABOVE * curve.peak.median
+    top = TOP * curve.peak.median
 
     def points() -> Iterator[str]:
         for point, height in zip(curve.points, heights, strict=True):

@@ -5,7 +5,7 @@
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const HEIGHT = 0.72; // of the width
 const LARGEST = 460; // pixels high
-const LINEAR_WITHIN = 3; // times the highest point: the axis reaches up to linear scaling that ends there
+const LINEAR_WITHIN = 3; // times the highest point, up to which the axis shows linear scaling
 const LABEL = 20; // pixels that a core count takes
 const SHARES = ["slowest-worker", "jain"]; // measures from 0 to 1, without a unit
 

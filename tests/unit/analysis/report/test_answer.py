@@ -65,7 +65,7 @@ def test_the_sentence_counts_each_curve_once(tmp_path: Path) -> None:
     (page,) = report.pages
     assert answer.sentence(page) == (
         "Of 6 curves up to 4 cores: 1 scales, 1 gains but stays well below linear, 1 shows no "
-        "clear change, 2 fall; 1 in doubt: the gain is larger than the cores can give."
+        "clear change, 2 fall, 1 is in doubt, because it gains more than the cores can give."
     )
     rows = answer.rows(report, page)
     cells = {(r.panel.name, a.curve.filesystem): a for r in rows for a in r.answers if a}
@@ -77,7 +77,7 @@ def test_the_sentence_counts_each_curve_once(tmp_path: Path) -> None:
         tuple(map(float, p.split(","))) for p in cells["MWRL", "ext4"].measured.split()
     )
     assert (start, end) == (0, answer.WIDTH)
-    assert high == pytest.approx(answer.HEIGHT * (1 - 1 / answer.ABOVE), abs=0.01)
+    assert high == pytest.approx(answer.HEIGHT * (1 - 1 / answer.TOP), abs=0.01)
 
 
 def test_a_curve_without_its_base_has_no_verdict(tmp_path: Path) -> None:
@@ -111,12 +111,24 @@ def test_a_cell_names_the_object_and_the_evidence_stands_below_the_curve(tmp_pat
     assert html.count("<details data-diagnosis") == 2
 
 
-@pytest.mark.parametrize(("other", "said"), [(50, "possibly rename_lock, 6%"), (0, None)])
-def test_weak_evidence_is_called_possible(tmp_path: Path, other: int, said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("waited", "other", "rate", "said"),
+    [
+        (60, 50, 60, "possibly rename_lock, 6%"),
+        (60, 0, 60, "rename_lock, 6%"),
+        (40, 0, 60, "no object explains it"),
+        (40, 0, 390, None),  # nothing is to be explained
+    ],
+)
+def test_the_object_is_told_as_far_as_it_is_known(
+    tmp_path: Path, waited: int, other: int, rate: float, said: str | None
+) -> None:
     top = key(workload="MWRL", cores=4, profile="locks")
-    cells = [*curve({1: 100, 4: 60}), lock_profile(tmp_path, top, 60, other)]
-    html = build(write_run(tmp_path, cells, workloads=["MWRL"], cpus=8), plots=False).read_text()
-    assert ">rename_lock, 6%" in html if said is None else said in html
+    cells = [*curve({1: 100, 4: rate}), lock_profile(tmp_path, top, waited, other)]
+    report = written(tmp_path, cells)
+    html = answer.table(report)
+    assert html is not None
+    assert re.findall(r'href="#why-0">(.*?)</a>', html) == ([said] if said else [])
 
 
 def test_evidence_of_a_curve_on_two_pages_stands_once(tmp_path: Path) -> None:
