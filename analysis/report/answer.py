@@ -42,13 +42,15 @@ class Answer:
     why_anchor: str | None
 
     @property
-    def stopped_by(self) -> str:
-        """The object that takes most of the cores' time, and its share."""
-        cause = self.why and self.why.judgement.cause
-        if not self.why or not cause:
-            return "no object explains it"
-        possibly = "possibly " * (self.why.judgement.confidence is Confidence.POSSIBLE)
-        return f"{possibly}{cause.name.object}, {cause.share:.0%}"
+    def stopped_by(self) -> str | None:
+        """The object that takes most of the cores' time, with its share; None: nothing to say."""
+        if self.why is None:
+            return None
+        if cause := self.why.judgement.cause:
+            possibly = "possibly " * (self.why.judgement.confidence is Confidence.POSSIBLE)
+            return f"{possibly}{cause.name.object}, {cause.share:.0%}"
+        lost = self.found and self.found.verdict in (Scaling.PARTLY, Scaling.FALLS)
+        return "no object explains it" if lost else None
 
 
 @dataclass(frozen=True)
