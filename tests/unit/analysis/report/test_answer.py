@@ -13,6 +13,7 @@ from fscale.analysis.reader import load
 from fscale.analysis.report import answer, build, build_several, diagnosis, headline
 from fscale.analysis.report.members import Member, NamedRun
 from fscale.analysis.report.section import Report
+from fscale.analysis.style import SERIES
 from fscale.model.results import Cell, CellKey
 from tests.support.pages import text_of
 from tests.support.synthetic import cell, key, write_run
@@ -182,3 +183,10 @@ def test_nothing_profiled_is_said_and_how_to_profile(tmp_path: Path) -> None:
     assert report.diagnosed == {}
     assert diagnosis.SECTION.build(report) is None
     assert "--profile locks,cpu,offcpu" in text_of(build(tmp_path, plots=False))
+
+
+def test_a_file_system_without_configuration_has_the_colour_of_its_name(tmp_path: Path) -> None:
+    run = write_run(tmp_path, curve({1: 100, 2: 60}), workloads=["MWRL"], filesystems=["ext4"])
+    report = Report((Member(load(run)),), tmp_path)
+    assert "colour" not in report.results.run.filesystems["ext4"]
+    assert report.lines["ext4"].colour == SERIES["blue"].light
