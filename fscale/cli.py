@@ -3,16 +3,13 @@
 
 import errno
 import importlib
-import os
-import pkgutil
 import signal
 import sys
 import traceback
-from pathlib import Path
+from typing import Any
 
 import typer
 
-import fscale.commands
 from fscale import __version__
 from fscale.commands.options.helptext import Command, Group, group_options, laid_out
 from fscale.model.errors import Exit, FscaleError
@@ -21,17 +18,53 @@ from fscale.model.terminal import say
 from fscale.system import streams
 from fscale.system.environment import undo_inherited
 
-# The commands in the order in which a user needs them, by the headings of `fscale --help`.
-_PANELS = {
-    "Measure": ("doctor", "list", "run"),
-    "Compare": ("compare", "ab", "gate", "bisect", "noise"),
-    "Diagnose": ("locks",),
-    "Report and export": ("report", "show", "export", "history", "import"),
-    "Guests and simulator": ("vm", "simulate", "calibrate"),
-    "Many machines": ("cell",),
-    "Maintain": ("restore", "schema"),
+# The commands by the headings of `fscale --help`, in the order in which a user needs them. Each has
+# the first sentence of its own help: importing all commands takes a second, in an emulated guest
+# half a minute.
+OVERVIEW = {
+    "Measure": {
+        "doctor": "Show what a machine can and cannot measure, and what to install or change.",
+        "list": "List workloads, file systems, media or suites, and what this machine lacks for "
+        "each.",
+        "run": "Measure a suite on this machine: throughput of each point at each core count.",
+    },
+    "Compare": {
+        "compare": "Judge for each point and curve whether NEW is slower, faster, the same or "
+        "undecided.",
+        "ab": "Measure two variants of a file system in alternation and judge the difference.",
+        "gate": "Simulate two sides and compare instructions and shared cache lines per operation.",
+        "bisect": "Build the commit that is checked out and judge it: one step of `git bisect "
+        "run`.",
+        "noise": "Measure a file system against itself: how small a change can this machine "
+        "detect?",
+    },
+    "Diagnose": {
+        "locks": "Show why cells stop scaling: the contended objects, ordered by the time lost to "
+        "them.",
+    },
+    "Report and export": {
+        "report": "Write the report of a run: report.html, and its plots as PDF and SVG files.",
+        "show": "Draw the curves of a run in the terminal, and show which of its points scale.",
+        "export": "Write all repetitions of a run in the format of another program.",
+        "history": "Index and tag runs; show trends and the runs that changed them.",
+        "import": "Convert results of another program into a run.",
+    },
+    "Guests and simulator": {
+        "vm": "Run a suite in a QEMU guest: another kernel, a module under test, more CPUs.",
+        "simulate": "Simulate a stock kernel on many cores: curves, counts per operation, hot "
+        "cache lines.",
+        "calibrate": "Measure cache-line transfers, atomics and memory; write a machine for "
+        "`fscale simulate`.",
+    },
+    "Many machines": {
+        "cell": "Measure the cells of a task that `--on` handed to this machine.",
+    },
+    "Maintain": {
+        "restore": "Restore a machine after a killed run: offline CPUs, mounts, loop devices, "
+        "processes.",
+        "schema": "Print the JSON Schema of run.json, of a cell's file, or of a comparison.",
+    },
 }
-_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
 _EPILOG = """
 Example:
 
@@ -41,48 +74,11 @@ Example:
 `fscale COMMAND --help` describes a command and shows an example of it.
 """
 
-app = typer.Typer(
-    name="fscale",
-    cls=Group,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    help="Does this file system scale with cores, why does it stop, and did my patch change that?",
-    epilog=laid_out(_EPILOG),
-)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"fscale {__version__}")
         raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    pass
-
-
-def _modules() -> list[str]:
-    """Return the requested command; all commands for the help and for importers of `app`.
-
-    Importing all commands takes seconds, in an emulated guest half a minute.
-    """
-    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__)} - {"options"}
-    ordered = [name for names in _PANELS.values() for name in names if name in found]
-    names = [*ordered, *sorted(found.difference(ordered))]
-    program = Path(sys.argv[0])
-    started = program.name == "fscale" or program == Path(__file__).with_name("__main__.py")
-    words = sys.argv
-    if "_FSCALE_COMPLETE" in os.environ:  # a shell asks for completions: bash, then others
-        typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-        words = typed.split()
-    asked = words[1] if started and len(words) > 1 else ""
-    return [asked] if asked in names else names
 
 
 def _lay_out(of: typer.Typer) -> None:
@@ -100,13 +96,54 @@ def _lay_out(of: typer.Typer) -> None:
             _lay_out(group.typer_instance)
 
 
-for _module in _modules():
-    importlib.import_module(f"fscale.commands.{_module}").register(app)
-for _command in app.registered_commands:
-    _command.rich_help_panel = _PANEL_OF.get(_command.name or "")
-for _group in app.registered_groups:
-    _group.rich_help_panel = _PANEL_OF.get(_group.name or "")
-_lay_out(app)
+def load(name: str) -> Any:
+    """Import a command of the overview."""
+    alone = typer.Typer()
+    importlib.import_module(f"fscale.commands.{name}").register(alone)
+    _lay_out(alone)
+    return typer.main.get_group(alone).commands[name]
+
+
+def command_tree() -> Any:
+    """The command line with all of its commands imported, to read their options."""
+    tree: Any = typer.main.get_command(app)
+    tree.commands = {name: load(name) for name in tree.commands}
+    return tree
+
+
+class _Overview(Group):
+    """All commands by name and summary; a command is imported when a command line names it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for panel, commands in OVERVIEW.items():
+            for name, summary in commands.items():
+                self.add_command(Command(name, help=summary, rich_help_panel=panel))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command that a command line begins with."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name else command, rest
+
+
+app = typer.Typer(
+    name="fscale",
+    cls=_Overview,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Does this file system scale with cores, why does it stop, and did my patch change that?",
+    epilog=laid_out(_EPILOG),
+)
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    pass
 
 
 GIT_STOPS = 128

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 import typer.cli
 
-from fscale.cli import app
+from fscale.cli import command_tree
 
 EXAMPLE = "Example: "
 """before the command that each help text begins with"""
@@ -15,8 +15,8 @@ EXAMPLE = "Example: "
 
 def pages() -> dict[str, str]:
     """File name -> Markdown of each command's page, and of an index."""
-    root: Any = typer.main.get_command(app)
-    context = typer.Context(root, info_name=app.info.name)
+    root = command_tree()
+    context = typer.Context(root, info_name="fscale")
     made = {
         f"commands/{name}.md": _page(command, context, name)
         for name, command in sorted(root.commands.items())

@@ -7,9 +7,10 @@ import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from fscale.model.bench import BenchError
+if TYPE_CHECKING:  # errors import this, and pydantic takes a tenth of a second
+    from fscale.model.bench import BenchError
 
 Fault = Literal["filesystem", "load", "machine", "user"]
 
@@ -63,7 +64,7 @@ def of_os_error(error: OSError, under_test: Sequence[Path]) -> Fault:
     return "machine"
 
 
-def of_bench(error: BenchError, outside: Sequence[Path] = ()) -> Fault:
+def of_bench(error: "BenchError", outside: Sequence[Path] = ()) -> Fault:
     """The fault behind an error of the microbenchmark; `outside` are directories not under test."""
     if killed := _KILLED.search(error.message):
         return of_exit(-int(killed[1]), "filesystem")

@@ -99,6 +99,7 @@ def serve(theirs: socket.socket, state: Path, name: str) -> None:
     """Run one command line after the other, until nobody asks any more."""
     paths.state_dir = lambda: state
     main = pkgutil.resolve_name(name)  # what it imports may keep the name of `state_dir`
+    pkgutil.resolve_name("fscale.cli:command_tree")()
     for late in _LATE:
         pkgutil.resolve_name(late)
     gc.freeze()  # else a child's first collection copies all of it

@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Sequence
 
 import typer
-import typer.main
 
-from fscale.cli import app
+from fscale.cli import command_tree
 
-COMMAND = typer.main.get_command(app)
+COMMAND = command_tree()
 REFUSED = ("Missing ", "No such ", "Got unexpected ")
 SUBSTITUTED = re.compile(r"\$\(.*?\)")
 AFTER = "();<>|&"  # what a shell or a reader takes for something else

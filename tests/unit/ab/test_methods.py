@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fscale.ab import guest_plan, guest_run, guests, plan, run
 from fscale.ab.methods import PairedMethod
 from fscale.analysis.compare.settings import Settings
-from fscale.cli import app
+from fscale.cli import app, load
 from fscale.commands import ab, bisect, noise
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.measure import PairedOptions
@@ -276,13 +276,10 @@ def test_boots_that_could_find_nothing_are_refused_before_one_boots(
 
 
 def test_every_option_is_known_to_this_test() -> None:
-    import typer.main  # noqa: PLC0415
-
     outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
     others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help", "--latency-margin"}
     others |= {"--deterministic", "--fail-undecided"}
-    command: Any = typer.main.get_command(app)
-    options = {option.opts[0] for option in command.commands["ab"].params}
+    options = {option.opts[0] for option in load("ab").params}
     assert options - outputs - others == GIVEN.keys()
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from fscale import cli
 from fscale.analysis.report import interactive  # noqa: F401 - imported before the fork
@@ -34,7 +33,7 @@ def commands() -> Iterator[tuple[str, Any]]:
             named = f"{words} {name}".strip()
             yield from below(command, named) if hasattr(command, "commands") else [(named, command)]
 
-    return below(typer.main.get_command(cli.app), "")
+    return below(cli.command_tree(), "")
 
 
 def options() -> Iterator[tuple[str, Any]]:

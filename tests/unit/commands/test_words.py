@@ -5,10 +5,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-import typer.main
 from typer.core import TyperGroup
 
-from fscale.cli import app
+from fscale.cli import command_tree
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
@@ -46,7 +45,7 @@ def options() -> dict[str, list[tuple[str, bool]]]:
                 if option.startswith("--"):
                     found[option].append((name, bool(getattr(parameter, "is_flag", False))))
 
-    visit(typer.main.get_command(app), "fscale")
+    visit(command_tree(), "fscale")
     return found
 
 
