@@ -11,6 +11,7 @@ import typer
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.bundle import bundle
+from fscale.commands.options.ending import print_cells
 from fscale.commands.options.formats import CellOutputs, Format, write
 from fscale.commands.options.on import nodes_of, print_place
 from fscale.commands.options.run import RunOptions
@@ -23,7 +24,6 @@ from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.model.terminal import print_line, say, terminal
 from fscale.runner.prepare import prepare
-from fscale.runner.progress import summary, tally
 from fscale.runner.run import execute, execute_on, preview
 from fscale.runner.session import this_machine_held
 from fscale.runner.signals import Signals
@@ -104,7 +104,7 @@ def _run(
                     line.done()
             else:
                 execute(prepared, signals)
-    _finish(prepared.store, prepared.cells, aside)
+    _finish(prepared.store, prepared.cells, aside, conclude=turns is None)
 
 
 @contextlib.contextmanager
@@ -126,12 +126,11 @@ def _say_shortage(cells: Sequence[CellKey]) -> None:
         say(text, error=True)
 
 
-def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:
+def _finish(store: Store, keys: Sequence[CellKey], aside: bool, conclude: bool = True) -> None:
     cells = [cell for key in keys if (cell := store.load_cell(key))]
     console = terminal(error=aside)
-    if (table := summary(cells)).row_count:
-        console.print(table)
-    console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
+    if conclude:  # in a guest that takes turns nobody reads it, and it takes seconds
+        print_cells(console, cells, store.directory)
     failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]
     for cell in failed:
         console.print(f"{cell.id}: {cell.end}: {cell.reason}", markup=False, soft_wrap=True)

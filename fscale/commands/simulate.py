@@ -15,6 +15,7 @@ from fscale.commands.options.completion import (
     complete_media,
     complete_workloads,
 )
+from fscale.commands.options.ending import print_cells
 from fscale.commands.options.guest import (
     AppendOption,
     KernelOption,
@@ -33,7 +34,6 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import parse_toml
 from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS
 from fscale.model.terminal import terminal
-from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_list
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
@@ -251,8 +251,6 @@ def _simulate(
         if what_if:
             cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs, engine)
     console = terminal()
-    if (table := summary(cell for cell in cells if cell.key.side is None)).row_count:
-        console.print(table)
     for answer in answers(cells):
         key = answer.key
         console.print(
@@ -265,7 +263,7 @@ def _simulate(
             "speed of simulation in million instructions per CPU second, medians: "
             + ", ".join(f"{mips:.1f} at x{cores}" for cores, mips in speed.items())
         )
-    console.print(f"{tally(cells)}; results are in {output}", markup=False, soft_wrap=True)
+    print_cells(console, cells, output)
     if any(cell.status not in ("ok", "skipped") for cell in cells):
         raise typer.Exit(Exit.FAILED)
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
 from fscale.model import crew
 from fscale.model.results import Cell, CellKey
+from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import terminal
 
 # Seconds per cell for mkfs, mount, set-up and unmount: `make run` on two cores took 422 s for 304
@@ -125,16 +125,20 @@ def summary(cells: Iterable[Cell]) -> Table:
     for medium, fs, cores in columns:
         ends.setdefault((medium, fs), set()).add(cores)
     columns = [c for c in columns if c[2] in (min(ends[c[:2]]), max(ends[c[:2]]))]
-    table = Table(title="Operations per second (median)", title_justify="left")
-    table.add_column("workload")
-    for medium, fs, cores in columns:
-        place = "" if medium == "none" else f"\n{medium}"
-        table.add_column(f"{fs}{place}\nx{cores}", justify="right")
-    for (workload, mode), row in sorted(rates.items()):
-        name = workload if mode == "buffered" else f"{workload} {mode}"
-        medians = [_short(statistics.median(row[c])) if c in row else "" for c in columns]
-        table.add_row(name, *medians)
-    return table
+    heads = [
+        Column(f"{fs} x{cores}" if medium == "none" else f"{fs} {medium} x{cores}", right=True)
+        for medium, fs, cores in columns
+    ]
+    rows = [
+        Row(
+            [
+                workload if mode == "buffered" else f"{workload} {mode}",
+                *(_short(statistics.median(row[c])) if c in row else "" for c in columns),
+            ]
+        )
+        for (workload, mode), row in sorted(rates.items())
+    ]
+    return Table([Column("workload"), *heads], rows)
 
 
 def _short(rate: float) -> str:

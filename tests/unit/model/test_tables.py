@@ -17,7 +17,9 @@ from fscale.analysis.history import index
 from fscale.apps.adapter import loads
 from fscale.cli import app
 from fscale.commands import doctor, noise
+from fscale.commands.options.ending import print_cells
 from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import terminal
 from fscale.runner.doctor import Finding, examine
 from tests.support.synthetic import grid, write_run
 from tests.unit.analysis.compare.test_kept import unpacked
@@ -117,6 +119,23 @@ def test_noise_says_how_long_a_comparison_would_take(
     answer = "fscale: a comparison of 30 minutes would detect a change of 10%"
     assert " ".join(text.split()).startswith(answer)
     check(text, MEANT["noise"], width, "C.UTF-8")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_run_ends_with_its_rates_and_what_they_say(
+    width: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(Path("today"), cells := grid((1, 2), 2, TITLES), workloads=TITLES)
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_cells(terminal(), cells, Path("today"))
+    text = capsys.readouterr().out
+    check(text, ["MWCL", "MWCM", "of 8 curves up to 2 cores"], width, "C")
+    assert all(name in text for name in ("tmpfs", "ext4", "xfs", "btrfs"))
+    assert text.endswith("32 ok; results are in today\n")
 
 
 def test_wide_terminals_have_all_in_the_row_and_narrow_ones_what_matters_most() -> None:
