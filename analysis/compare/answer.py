@@ -65,7 +65,8 @@ def _describe(judgement: Judgement) -> str:
     subject, verdict = judgement.subject, judgement.verdict
     percent = wording.change(judgement.ratio)
     if verdict == "newly shared":
-        return f"{_name(subject)} newly shares cache lines"
+        line = judgement.reason.partition("; ")[0] if judgement.reason else "cache lines"
+        return f"{_name(subject)} newly shares {line}"
     if judgement.metric.startswith(COUNT):
         what = wording.unit(judgement).removesuffix("/op")
         more = "more" if verdict in WORSE else "fewer"

@@ -178,6 +178,7 @@ def _judge_rule(
     one, other = _boots(metric, base), _boots(metric, new)
     bound = max(metric.part * one.median, metric.least, SPREADS * max(one.spread, other.spread))
     verdict: Verdict = "same"
+    ratio = other.median / one.median if one.median else None
     if _gap(one, other) > bound:
         verdict = "more"
     elif _gap(other, one) > bound:
@@ -192,7 +193,8 @@ def _judge_rule(
         if verdict in ("more", "newly shared"):
             lines = _describe_growth(base, new, newly)
         if verdict == "newly shared" and _gap(one, other) <= bound:
-            lines.append("in all about as many lines move as on BASE, but these did not")
+            ratio = None
+            lines.append("all lines together did not become more beyond the spread of the boots")
     return Judgement(
         subject=subject,
         metric=metric.name,
@@ -202,7 +204,7 @@ def _judge_rule(
         margin=metric.part,
         bound=bound,
         verdict=verdict,
-        ratio=other.median / one.median if one.median else None,
+        ratio=ratio,
         reason=printable("; ".join(lines)),
     )
 

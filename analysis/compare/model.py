@@ -76,7 +76,11 @@ class Judgement(Strict):
     margin: float
     verdict: Verdict
     reason: str = Field(default="", description="why it is undecided, or another remark")
-    ratio: float | None = Field(default=None, description="NEW's median over BASE's")
+    ratio: float | None = Field(
+        default=None,
+        description="NEW's median over BASE's; null if BASE has nothing, or if newly shared lines do "
+        "not show in it",
+    )
     low: float | None = Field(default=None, description="lower end of the ratio's interval")
     high: float | None = None
     level: float | None = Field(default=None, description="the interval's confidence")

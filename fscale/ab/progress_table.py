@@ -2,6 +2,7 @@
 """Shows the progress of a paired run: the ratios with their intervals, and the time left."""
 
 import sys
+import time
 from collections.abc import Sequence
 
 from rich.live import Live
@@ -19,9 +20,14 @@ from fscale.model.results import CellKey
 from fscale.model.terminal import terminal
 from fscale.runner.progress import duration
 
+PERIOD = 10.0  # seconds between two lines about what is measured
+
 
 class ProgressTable:
-    """Writes to standard error: a live table on a terminal, else a line for each decision."""
+    """Writes to standard error: a live table on a terminal, else a line for each decision.
+
+    Between decisions, which may be minutes apart, a line tells what was measured last.
+    """
 
     def __init__(self, points: Sequence[PairedPoint], settings: Settings) -> None:
         self._points = points
@@ -33,6 +39,7 @@ class ProgressTable:
         self._estimates: dict[tuple[str, str], str] = {}
         self._verdicts: dict[tuple[str, str], str] = {}
         self._left = ""
+        self._told = time.monotonic()
         self._live: Live | None = None
 
     def __enter__(self) -> "ProgressTable":
@@ -64,6 +71,12 @@ class ProgressTable:
                 if e := running(test, settings):
                     estimate = wording.estimate(e.ratio, e.low, e.high)
                     self._estimates[name, test.metric] = estimate
+        if not self._live and time.monotonic() - self._told >= PERIOD:
+            self._told = time.monotonic()
+            unit = "pairs" if point.slicing else "repetitions per side"
+            self.say(
+                f"{title(point.base)}: {progress.done[name]} {unit}; {self._left} left at most"
+            )
         self._refresh()
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:

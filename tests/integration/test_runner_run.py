@@ -425,7 +425,7 @@ def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
             "run", suite(tmp_path), "--output", tmp_path / "out", "--binary", fake_bench(tmp_path)
         )
         assert done.returncode == Exit.USAGE
-        assert f"another fscale (pid {os.getpid()}" in done.stderr
+        assert f"another fscale (pid {os.getpid()}, user " in done.stderr
         assert fscale("restore").returncode == Exit.USAGE
 
 

@@ -10,9 +10,11 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -92,15 +94,25 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
 
 
 def _holder(file: IO[str]) -> str:
-    """Name the process that holds the lock, with its command line."""
+    """Name the process that holds the lock, its user, since when it does, and its command line."""
     file.seek(0)
-    pid = file.read().strip() or "unknown"
-    words: list[bytes] = []
+    about = [f"pid {file.read().strip() or 'unknown'}"]
+    process = Path("/proc", about[0].removeprefix("pid "))
+    with contextlib.suppress(OSError, KeyError):  # it has ended, or its user has no name
+        about.append(f"user {process.owner()}")
+    since = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime)
+    text = f"another fscale ({', '.join(about)}, since {since:%d %b %H:%M:%S}"
     with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:]
-    command = " ".join(printable(word.decode(errors="replace")) for word in words if word)
-    named = f": {textwrap.shorten(command, _COMMAND)}" if command else ""
-    return f"another fscale (pid {pid}{named})"
+        text += f": {textwrap.shorten(_command(process), _COMMAND)}"
+    return f"{text})"
+
+
+def _command(process: Path) -> str:
+    """The command line of a process, without what Python was started with."""
+    words = (process / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    names = [word.rpartition("/")[2] for word in words]
+    start = names.index("fscale") + 1 if "fscale" in names else 1
+    return printable(shlex.join(words[start:]))
 
 
 def _appended(path: Path) -> IO[str]:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.runner.machine.changes import Change, NotUndone, TempDir, mountpoints
 from fscale.runner.machine.journal import Journal, exclusive, recover
@@ -112,12 +116,38 @@ def test_what_cannot_be_undone_stays_and_the_rest_is_undone(
 def test_one_at_a_time(tmp_path: Path) -> None:
     with (
         exclusive(tmp_path),
-        pytest.raises(FscaleError, match=rf"another fscale \(pid {os.getpid()}(: \S.*)?\)"),
+        pytest.raises(FscaleError, match=rf"another fscale \(pid {os.getpid()}, user \S+, since "),
         exclusive(tmp_path),
     ):
         pass
     with exclusive(tmp_path):
         pass
+
+
+def test_a_held_machine_names_the_command_its_user_and_the_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"""if True:
+        from pathlib import Path
+        from fscale.runner.machine.journal import exclusive
+        with exclusive(Path({str(tmp_path)!r})):
+            print("held", flush=True)
+            input()
+    """
+    argv = [sys.executable, "-c", code, "/opt/fscale", "run", "quick", "--fs", "ext4"]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(FscaleError) as caught, exclusive(tmp_path, 0.2):
+            pass
+        other.communicate("\n")
+    user = re.escape(Path(f"/proc/{os.getpid()}").owner())
+    holder = rf"another fscale \(pid {other.pid}, user {user}, since \d\d \w+ \d\d:\d\d:\d\d: "
+    holder += r"run quick --fs ext4\)"
+    assert re.match(holder, str(caught.value))
+    assert re.match(rf"waiting up to 0.2 s for {holder}\n", capsys.readouterr().err)
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
