@@ -78,8 +78,8 @@ class Judgement(Strict):
     reason: str = Field(default="", description="why it is undecided, or another remark")
     ratio: float | None = Field(
         default=None,
-        description="NEW's median over BASE's; null if BASE has nothing, or if newly shared lines do "
-        "not show in it",
+        description="NEW's median over BASE's; null if BASE's is 0, or if it does not show the "
+        "newly shared lines",
     )
     low: float | None = Field(default=None, description="lower end of the ratio's interval")
     high: float | None = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The two sides of a comparison: their cells and their origin."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from fscale.model.files import Folder, printable
 from fscale.model.results import Cell
 from fscale.model.runs import BUILD, BUILD_ID
 from fscale.model.store import AB_FILE
+
+# Before the name of a module or a kernel that `fscale vm` has built.
+_IN_CACHE = re.compile(r"(?<==)[^=]*/fscale/vm/(module|built)/[0-9a-f]{16}/")
 
 
 class AbRecord(Strict):
@@ -76,9 +80,10 @@ def open_sides(base: Path, new: Path | None) -> Sides:
         second = load(new)
         return sides_of((first, first.cells), (second, second.cells), (first.run.id, second.run.id))
     record = _record(base)
+    labels = _labels(record.base, record.new)
     return Sides(
-        _ref(first, record.base),
-        _ref_of_b(first, record.new),
+        _ref(first, labels[0]),
+        _ref_of_b(first, labels[1]),
         first,
         first,
         [c for c in first.cells if c.key.side == "A"],
@@ -116,6 +121,12 @@ def _record(run_dir: Path) -> AbRecord:
         raise FscaleError(
             f"cannot use {path}: {first_error(error)}; run `fscale ab` again"
         ) from None
+
+
+def _labels(base: str, new: str) -> tuple[str, str]:
+    """The names of both sides, with the names of what was built instead of places in a cache."""
+    short = _IN_CACHE.sub("", base), _IN_CACHE.sub("", new)
+    return (base, new) if short[0] == short[1] else short
 
 
 def _ref_of_b(results: Results, label: str) -> RunRef:

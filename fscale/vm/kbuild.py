@@ -24,6 +24,8 @@ FRAGMENTS = Path(__file__).parent / "config"
 TOOLS = {"make": "make", "gcc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc"}
 # Compiler and headers of a suite, to build modules for its kernel.
 BUILDER = ("make", "gcc", "libc6-dev", "pahole")
+# What is built lies in a directory with the name of its source, which a comparison shows.
+LAYOUT = 2
 
 
 def configs() -> list[str]:
@@ -135,10 +137,11 @@ def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
     def build(directory: Path) -> None:
         asked = directory / "fragment"
         asked.write_text(wanted)
-        make = ["make", "-s", "-C", str(tree), f"O={directory / 'build'}"]
-        (directory / "build").mkdir()
+        built = directory / tree.name
+        make = ["make", "-s", "-C", str(tree), f"O={built}"]
+        built.mkdir()
         steps.run([*make, f"KCONFIG_ALLCONFIG={asked}", "allnoconfig"], f"configuring {config}")
-        lacking = unmet_options(wanted, (directory / "build" / ".config").read_text())
+        lacking = unmet_options(wanted, (built / ".config").read_text())
         if lacking:
             raise FscaleError(
                 f"{tree} does not support {', '.join(lacking)}: a dependency was renamed or is "
@@ -150,7 +153,8 @@ def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
         )
         steps.note(f"built {config}")
 
-    return entry("built", digest(str(tree), source_digest(tree), wanted), build) / "build"
+    key = digest(LAYOUT, str(tree), source_digest(tree), wanted)
+    return entry("built", key, build) / tree.name
 
 
 def module_files(source: Path) -> list[Path]:
@@ -231,8 +235,10 @@ def build_module(source: Path, target: BuildTarget, steps: Steps) -> list[Path]:
             )
             if target.suite is not None:
                 _add_types(work, builder, target, steps)
+            named = directory / source.resolve().name
+            named.mkdir()
             for path in work.rglob("*.ko"):
-                shutil.copy(path, directory / path.name)
+                shutil.copy(path, named / path.name)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
@@ -242,8 +248,8 @@ def build_module(source: Path, target: BuildTarget, steps: Steps) -> list[Path]:
             "it with --module"
         )
     names = [str(path.relative_to(source)) for path in files]
-    made = entry("module", digest(target.key, BUILDER, names, file_digest(files)), build)
-    return sorted(made.glob("*.ko"))
+    made = entry("module", digest(LAYOUT, target.key, BUILDER, names, file_digest(files)), build)
+    return sorted(made.glob("*/*.ko"))
 
 
 def _add_types(work: Path, builder: Path, target: BuildTarget, steps: Steps) -> None:

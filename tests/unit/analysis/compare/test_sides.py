@@ -109,6 +109,34 @@ def test_two_sides_of_one_run(tmp_path: Path) -> None:
     assert found.repetitions_needed == 6
 
 
+@pytest.mark.parametrize(
+    ("built", "shown"),
+    [
+        (("before", "after"), ("module=before/my.ko", "module=after/my.ko")),
+        # Two commits of one directory are told apart by the digests alone.
+        (
+            ("my", "my"),
+            (
+                "module=/c/fscale/vm/module/{0:016x}/my/my.ko",
+                "module=/c/fscale/vm/module/{1:016x}/my/my.ko",
+            ),
+        ),
+    ],
+)
+def test_a_side_is_named_by_what_was_built_and_not_by_a_place_in_a_cache(
+    built: tuple[str, str], shown: tuple[str, str], tmp_path: Path
+) -> None:
+    texts = [
+        f"my:kernel=6.12:module=/c/fscale/vm/module/{n:016x}/{name}/my.ko"
+        for n, name in enumerate(built)
+    ]
+    sides = open_sides(paired(tmp_path / "ab", RECORD | {"base": texts[0], "new": texts[1]}), None)
+    assert (sides.base.label, sides.new.label) == tuple(
+        f"my:kernel=6.12:{text.format(0, 1)}" for text in shown
+    )
+    assert not sides.identical
+
+
 def test_each_look_at_pairs_that_was_taken_is_paid_for(tmp_path: Path) -> None:
     both = [sliced(key(n, side=side), [1e6 + 1e3 * n] * 10) for side in "AB" for n in range(1, 9)]
     written(tmp_path, both)
