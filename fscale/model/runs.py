@@ -93,13 +93,13 @@ def resume(old: Run, run: Run, output: Path) -> None:
     """Make `run` the continuation of the run `old` in `output`, taking over its records.
 
     Raises:
-        FscaleError: the two differ in facts that figures depend on; the text lists them.
+        FscaleError: the two differ in facts that figures depend on; the text lists some.
     """
     if changed := list_changes(old, run):
         raise FscaleError(
-            f"{output} contains a run that cannot be resumed: {_first(changed)}. Use "
-            "another --output, or repeat the command that began it, with the same kernel, tools "
-            "and revision of fscale"
+            f"{output} contains a run that cannot be resumed, because these differ:\n"
+            f"{_lines(changed)}Use another --output, or repeat the command that began it, with the "
+            "same kernel, tools and revision of fscale"
         )
     # A side of a comparison may itself have been resumed; only its last command is this call.
     run.started, run.command = old.started, [*old.command, *run.command[-1:]]
@@ -108,14 +108,14 @@ def resume(old: Run, run: Run, output: Path) -> None:
     run.warnings = list(dict.fromkeys(kept + run.warnings))
 
 
-def _first(changed: Sequence[str]) -> str:
-    """A few changes, those of what a user typed first; another suite would fill a screen."""
-    typed = sorted(changed, key=lambda text: not text.startswith("suite."))
-    shown = [
-        textwrap.shorten(text, MOST_COLUMNS, placeholder=" ...") for text in typed[:MOST_SHOWN]
-    ]
-    left = len(changed) - len(shown)
-    return "; ".join([*shown, *([f"and {left} more"] if left else [])])
+def _lines(changed: Sequence[str]) -> str:
+    """A line for each of a few changes: of those that a user typed, if any, as others follow."""
+    typed = [text.removeprefix("suite.") for text in changed if text.startswith("suite.")]
+    told = typed or changed
+    lines = [textwrap.shorten(text, MOST_COLUMNS, placeholder=" ...") for text in told[:MOST_SHOWN]]
+    if len(told) > MOST_SHOWN:
+        lines.append(f"and {len(told) - MOST_SHOWN} more")
+    return "".join(f"    {line}\n" for line in lines)
 
 
 @contextlib.contextmanager

@@ -221,7 +221,9 @@ def test_a_run_goes_on_with_its_own_device_only(tmp_path: Path, ours: Path, othe
         assert made(tmp_path, ours, repetitions=1).resumed
         ours.unlink()
         ours.symlink_to(others)
-        with pytest.raises(FscaleError, match=r"cannot be resumed: media\.device"):
+        with pytest.raises(
+            FscaleError, match=r"cannot be resumed, because these differ:\n    media\.device"
+        ):
             made(tmp_path, ours, repetitions=1)
     assert content(others) == before
 

@@ -17,7 +17,7 @@ from typer._click.exceptions import UsageError
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from fscale.model.terminal import only_ascii
+from fscale.model.terminal import only_ascii, say
 
 MEASURED = "What is measured"
 TESTED = "What is tested"
@@ -31,6 +31,8 @@ _ORDER = (MEASURED, TESTED, PLACE, REPEATED, SIMULATION, GUESTS, JUDGING, OUTPUT
 MAX_UNGROUPED = 12
 """up to this many options need no headings"""
 INDENT = " " * 4
+NOTE = "fscale.note"
+"""what a callback of an option leaves in `Context.meta` for the user, if the command begins"""
 
 
 _MISTAKES = {
@@ -67,6 +69,12 @@ class _Help:
 
 class Command(_Help, TyperCommand):  # type: ignore[misc]  # typer hides its Context
     """A command."""
+
+    def invoke(self, ctx: Context) -> Any:
+        """Run the command, whose command line has no mistakes, and print what was noted of it."""
+        if note := ctx.meta.get(NOTE):
+            say(note, error=True)
+        return super().invoke(ctx)
 
 
 class Group(_Help, TyperGroup):  # type: ignore[misc]

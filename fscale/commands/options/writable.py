@@ -15,8 +15,8 @@ from pathlib import Path
 import typer
 
 from fscale.commands.options.given import is_given
+from fscale.commands.options.helptext import NOTE
 from fscale.model.errors import FscaleError
-from fscale.model.terminal import say
 
 TERMINAL = Path("-")
 
@@ -36,12 +36,12 @@ def directory_to_write(param: typer.CallbackParam, path: Path | None) -> Path | 
 
 
 def results_directory(context: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
-    """Check the results directory; fill in the date and the suite of the default, and say so."""
+    """Check the results directory; fill in the date and the suite of the default, and note it."""
     if not is_given(context, str(param.name)) and not context.resilient_parsing:
         suite = Path(str(context.params.get("suite"))).stem
         name = path.name.replace("DATE", time.strftime("%Y%m%d-%H%M%S")).replace("SUITE", suite)
         path = unused(path.with_name(name))
-        say(f"--output is {path}; give that to resume this run", error=True)
+        context.meta[NOTE] = f"--output is {path}; give that to resume this run"
     directory_to_write(param, path)
     return path
 

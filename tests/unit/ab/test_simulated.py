@@ -89,7 +89,9 @@ def test_it_is_resumed_and_another_comparison_is_refused(
     run = Store(tmp_path).load_run()
     assert run is not None and run.state == "interrupted"
     campaign.interrupted_at = None
-    with pytest.raises(FscaleError, match=r"cannot be resumed: module lanefs\.ko of B"):
+    with pytest.raises(
+        FscaleError, match=r"cannot be resumed, because these differ:\n    module lanefs\.ko of B"
+    ):
         execute(source(tmp_path, SAME, MORE, **{"module lanefs.ko": "built again"}))
     execute(source(tmp_path, SAME, MORE, **{"module lanefs.ko": "x"}))
     run = Store(tmp_path).load_run()

@@ -130,6 +130,7 @@ def test_mistakes_are_told_in_words(words: str, said: str) -> None:
     assert done.exit_code == Exit.USAGE
     assert said in done.output
     assert "Input should be" not in done.output
+    assert "--output is" not in done.output
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -200,3 +201,29 @@ def test_of_mount_options_only_what_changed_is_said(tmp_path: Path) -> None:
     assert list_changes(old, new) == [
         "filesystems.ext4.mount_options: `data=ordered` -> `data=journal`"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        # What follows from the options that a user typed is not told.
+        ({"suite": {"a": 2, "b": 2}, "versions": {store.BENCH: "2"}}, ["a: 1 -> 2", "b: 1 -> 2"]),
+        (
+            {"suite": dict.fromkeys("abcde", 2)},
+            ["a: 1 -> 2", "b: 1 -> 2", "c: 1 -> 2", "and 2 more"],
+        ),
+        ({"versions": {store.BENCH: "2"}}, [f"{store.BENCH}: 1 -> 2"]),
+    ],
+)
+def test_a_run_that_cannot_be_resumed_names_what_differs_in_a_line_each(
+    changes: dict[str, Any], lines: list[str], tmp_path: Path
+) -> None:
+    old = synthetic.run(suite=dict.fromkeys("abcde", 1), versions={store.BENCH: "1"})
+    if "suite" in changes:
+        changes = changes | {"suite": old.suite | changes["suite"]}
+    with pytest.raises(FscaleError) as caught:
+        runs.resume(old, old.model_copy(update=changes), tmp_path)
+    first, *told, last = str(caught.value).splitlines()
+    assert first == f"{tmp_path} contains a run that cannot be resumed, because these differ:"
+    assert told == [f"    {line}" for line in lines]
+    assert last.startswith("Use another --output")
