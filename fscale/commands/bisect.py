@@ -37,9 +37,6 @@ GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 _EPILOG = """
 More examples:
 
-    git bisect run fscale bisect --base my:kernel=6.12:module=good.ko \\
-        --new my:kernel=6.12:module=my.ko --filesystem my.toml --cores 1 \\
-        --output /srv/bisect -- make my.ko
     git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect \\
         -- ./build-and-run {output}
 
@@ -92,8 +89,8 @@ def _bisect(
 ) -> None:
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
 
-    Example: git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4
-    --output /srv/bisect -- make -C microbench
+    Example: git bisect run fscale bisect --base ./my.toml:kernel=6.12:module=good.ko
+    --new ./my.toml:kernel=6.12:module=my.ko --output /srv/bisect -- make my.ko
 
     With --on ssh:HOST, sides with kernels boot in turn on that machine; the command builds here.
     Sides in guests are measured in slices. In guests without KVM, counted instructions are judged

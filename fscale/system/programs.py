@@ -8,6 +8,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +37,7 @@ COMPILED_WITH: dict[str, dict[Need, str]] = {
     "sim": COMPILER,
 }
 _LINES = 4  # of a compiler's errors
+PERIOD = 5  # seconds
 
 
 def found(need: Need) -> str | None:
@@ -82,6 +84,21 @@ def _advice(part: str) -> str:
     return f"apt-get install {' '.join(sorted(set(COMPILED_WITH[part].values())))}"
 
 
+def _followed(compiling: subprocess.Popen[str], part: str, out: Path) -> str:
+    """Wait for make and return its messages; print every PERIOD how far it is."""
+    began = time.monotonic()
+    try:
+        while True:
+            try:
+                return compiling.communicate(timeout=PERIOD)[1]
+            except subprocess.TimeoutExpired:
+                files = sum(len(names) for _, _, names in os.walk(out))
+                waited = time.monotonic() - began
+                print(f"compiling {part}: {files} files after {waited:.0f} s", file=sys.stderr)
+    finally:
+        compiling.kill()  # if this command ends before it
+
+
 @cache
 def _make(part: str, there: bool) -> None:
     """Run a part's Makefile, one process at a time. It is quiet about what is up to date."""
@@ -96,14 +113,15 @@ def _make(part: str, there: bool) -> None:
     with (sources / "Makefile").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         jobs = len(os.sched_getaffinity(0))
-        done = subprocess.run(
+        with subprocess.Popen(
             [make, "-s", "-C", str(sources), f"-j{jobs}", f"OUT={out}"],
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
             env={**os.environ, "PATH": paths.TOOL_PATH, "LC_ALL": "C", "MAKEFLAGS": ""},
-        )
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "rror" in line]
+        ) as compiling:
+            messages = _followed(compiling, part, out)
+    if compiling.returncode:
+        errors = [line for line in messages.splitlines() if "rror" in line]
         reason = "; ".join(errors[:_LINES]) or "no reason given"
         raise FscaleError(f"{part} cannot be compiled into {out}: {reason}; {_advice(part)}")

@@ -2,6 +2,7 @@
 """Programs are compiled when they are needed, wherever fscale is installed, or it says why not."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,17 @@ def test_it_is_compiled_once_and_again_when_its_source_changes(
     os.utime(source, ns=(later, later))
     made_anew(program)
     assert program.stat().st_mtime_ns != first
+
+
+def test_it_says_how_far_it_is(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs, "PERIOD", 0.2)
+    assert os.access(programs.made(program), os.X_OK)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.startswith("compiling calibrate into ")
+    assert all(re.fullmatch(r"compiling calibrate: \d+ files after \d+ s", line) for line in others)
+    assert others
 
 
 def test_two_commands_compile_it_one_after_the_other(program: Path) -> None:
