@@ -2,6 +2,7 @@
 """Sphinx makes the site and the man pages of these pages: `make docs`."""
 
 from pathlib import Path
+from typing import Any
 
 from fscale import __version__
 
@@ -37,3 +38,15 @@ man_pages = [
     ("reference/commands/index", "fscale", "measures how file systems scale", author, 1),
     ("reference/suite-keys", "fscale-suite", "keys of a suite", author, 5),
 ]
+
+
+def _drop_links(app: Any, doctree: Any, _name: str) -> None:
+    """A man page shows a link to another page as `<>` behind its text."""
+    if app.builder.name == "man":
+        for link in [*doctree.findall(lambda node: node.tagname == "reference")]:
+            link.replace_self(link.children)
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.connect("doctree-resolved", _drop_links)

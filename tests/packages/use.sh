@@ -72,6 +72,7 @@ deb)
 	mkfs.lanefs -V
 	man -w fscale fscale-run fscale-simulate fscale-suite mkfs.lanefs fsck.lanefs lanefs-dump
 	MANWIDTH=80 man fscale-run | grep -q 'Exit codes'
+	! MANWIDTH=80 man fscale | grep '<>' || exit 1
 	ls /usr/share/bash-completion/completions/fscale /usr/share/zsh/vendor-completions/_fscale \
 		/usr/share/fish/vendor_completions.d/fscale.fish
 	;;

@@ -70,7 +70,7 @@ class _Help:
 class Command(_Help, TyperCommand):  # type: ignore[misc]  # typer hides its Context
     """A command."""
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command, whose command line has no mistakes, and print what was noted of it."""
         if note := ctx.meta.get(NOTE):
             say(note, error=True)
