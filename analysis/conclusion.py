@@ -3,7 +3,7 @@
 
 from collections import Counter
 
-from fscale.analysis.compare.decide import DISTURBED_SHARE
+from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.control import control_of
 from fscale.analysis.curves import Page, arrange
 from fscale.analysis.findings import CurveFinding, Scaling, findings

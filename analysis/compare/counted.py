@@ -194,7 +194,7 @@ def _judge_rule(
             lines = _describe_growth(base, new, newly)
         if verdict == "newly shared" and _gap(one, other) <= bound:
             ratio = None
-            lines.append("all lines together did not become more beyond the spread of the boots")
+            lines.append("all lines together grew by less than the boots of a side differ")
     return Judgement(
         subject=subject,
         metric=metric.name,

@@ -21,11 +21,10 @@ from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.compare.rates import VERDICTS, Rates, beyond, decide_rate, within
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.settings import DISTURBED_SHARE, Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, Paired
 from fscale.analysis.metrics import LATENCIES, PEAK
 
-DISTURBED_SHARE = 0.25
 # Other processes may lower a rate by this many times the CPU time that they took, because they
 # also use caches and locks.
 DISTURBANCE = 3.0

@@ -6,6 +6,9 @@ from pydantic import Field
 from fscale.analysis.metrics import METRICS, Metric
 from fscale.model.bench import Strict
 
+DISTURBED_SHARE = 0.25
+"""up to this share of disturbed repetitions, other load is no reason for doubt"""
+
 
 class Settings(Strict):
     """The settings of a comparison; docs/design/statistics.md has the reasons for the defaults."""

@@ -68,6 +68,12 @@ _MASKS = (
     (re.compile(r"^\[\d+/\d+, .*"), "PROGRESS"),
     (re.compile(r"^ *\d+\.\d\d% .*"), "SUSPECT"),
     (re.compile(r"^(\w+ on \w+) (scales|saturates|collapses)\b.*"), r"\1 DIAGNOSIS"),
+    (
+        re.compile(
+            r"^fscale: (doubtful|of \d|no speed-up|could not judge|no regression|\w+ on ).*"
+        ),
+        "CONCLUSION",
+    ),
     (re.compile(r"^(yes|no)\b"), "WHETHER"),
     (re.compile(r"; \d+ disturbed by other load"), ""),
     (re.compile(r"\b[kM] ops/s"), "ops/s"),

@@ -14,7 +14,7 @@ def print_cells(console: Console, cells: Sequence[Cell], directory: Path) -> Non
     """Print the table of rates, what they say about scaling, and how the cells ended."""
     rates = summary(cell for cell in cells if cell.key.side is None)
     if rates.rows:
-        from fscale.analysis.conclusion import sentences  # noqa: PLC0415 - imports scipy
+        from fscale.analysis.conclusion import sentences  # noqa: PLC0415 - imports numpy
         from fscale.analysis.reader import load  # noqa: PLC0415
 
         console.print("Operations per second (median)")

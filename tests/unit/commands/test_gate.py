@@ -102,7 +102,7 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     shared = counted.judge(base, boots(9000, 19.9, many, plant, noise=0.02, seed=2))[1]
     assert shared.verdict == "newly shared"
     assert shared.reason.startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
-    assert shared.reason.endswith("did not become more beyond the spread of the boots")
+    assert shared.reason.endswith("grew by less than the boots of a side differ")
     assert shared.ratio is None
     assert "lanefs_handle_start (writes)" in shared.reason
 
