@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fscale.analysis.compare.decide import DISTURBED_SHARE
+from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.diagnosis.run import Diagnosed
 from fscale.analysis.diagnosis.verdict import Confidence

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from fscale.analysis.diagnosis import flame
 from fscale.analysis.diagnosis.kernelstat import LockClass
@@ -111,7 +113,7 @@ def _locks(
         return
     if simulated:
         for point, summary in zip(diagnosis.points, _points(diagnosis, results), strict=True):
-            _show_simulated(point, summary)
+            _show_simulated(console, point, summary)
     else:
         for point in diagnosis.points:
             _show(console, point, stacks)
@@ -125,13 +127,13 @@ def _points(diagnosis: Diagnosis, results: Results) -> list[Point]:
     return [scored[one.key.point] for one in diagnosis.points]
 
 
-def _show_simulated(point: Diagnosed, summary: Point) -> None:
-    first, *lines = describe_points([summary])
-    typer.echo(first)
+def _show_simulated(console: Console, point: Diagnosed, summary: Point) -> None:
+    lines = describe_points([summary])
     if point.key.cores > 1:
-        typer.echo(f"    {point.judgement.sentence}")
+        lines.insert(1, f"    {point.judgement.sentence}")
     for line in lines:
-        typer.echo(line)
+        text = line.lstrip()
+        console.print(Padding(Text(text), (0, 0, 0, len(line) - len(text))))
 
 
 def _wanted(results: Results, cell: str | None) -> list[str]:

@@ -63,12 +63,13 @@ def test_a_point_is_told_with_the_lines_that_matter() -> None:
 def test_a_simulated_run_is_told_in_words_and_as_json(tmp_path: Path) -> None:
     simulated = machine(4).model_copy(update={"guest": {"accelerator": "simulated"}})
     run = write_run(tmp_path / "run", point().cells, machine=simulated)
-    done = CliRunner().invoke(app, ["locks", str(run)])
     first, *lines = hot.describe_points([point()])
-    said = done.stdout.splitlines()
-    assert said[0] == first
-    assert said[1].startswith("    DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%")
-    assert said[2 : 2 + len(lines)] == lines
+    for width in (60, 80, 120, 200):
+        done = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["locks", str(run)])
+        assert max(map(len, done.stdout.splitlines())) <= width
+        said = " ".join(done.stdout.split())
+        assert said.startswith(f"{first} DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%")
+        assert all(" ".join(line.split()) in said for line in lines)
     done = CliRunner().invoke(app, ["locks", str(run), "DRBH-ext4", "--json"])
     data = json.loads(done.stdout)
     assert data["points"][0]["cause"] == "rename_lock"
