@@ -178,7 +178,6 @@ def _judge_rule(
     one, other = _boots(metric, base), _boots(metric, new)
     bound = max(metric.part * one.median, metric.least, SPREADS * max(one.spread, other.spread))
     verdict: Verdict = "same"
-    ratio = other.median / one.median if one.median else None
     if _gap(one, other) > bound:
         verdict = "more"
     elif _gap(other, one) > bound:
@@ -193,7 +192,6 @@ def _judge_rule(
         if verdict in ("more", "newly shared"):
             lines = _describe_growth(base, new, newly)
         if verdict == "newly shared" and _gap(one, other) <= bound:
-            ratio = None
             lines.append("all lines together grew by less than the boots of a side differ")
     return Judgement(
         subject=subject,
@@ -204,7 +202,7 @@ def _judge_rule(
         margin=metric.part,
         bound=bound,
         verdict=verdict,
-        ratio=ratio,
+        ratio=other.median / one.median if one.median else None,
         reason=printable("; ".join(lines)),
     )
 

@@ -76,11 +76,7 @@ class Judgement(Strict):
     margin: float
     verdict: Verdict
     reason: str = Field(default="", description="why it is undecided, or another remark")
-    ratio: float | None = Field(
-        default=None,
-        description="NEW's median over BASE's; null if BASE's is 0, or if it does not show the "
-        "newly shared lines",
-    )
+    ratio: float | None = Field(default=None, description="NEW's median over BASE's")
     low: float | None = Field(default=None, description="lower end of the ratio's interval")
     high: float | None = None
     level: float | None = Field(default=None, description="the interval's confidence")

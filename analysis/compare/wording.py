@@ -123,6 +123,15 @@ def change(ratio: float | None) -> str:
     return f"{100 * (ratio - 1):+.1f}%" if ratio < 10 else f"x{ratio:.3g}"
 
 
+def change_of(judgement: Judgement) -> str:
+    """The change of a judgement; "-" if newly shared lines do not show in the sum of all lines."""
+    if judgement.verdict == "newly shared" and judgement.bound is not None:
+        base, new = judgement.base.values.values(), judgement.new.values.values()
+        if min(new) - max(base) <= judgement.bound:
+            return change(None)
+    return change(judgement.ratio)
+
+
 def interval(judgement: Judgement) -> str:
     """The interval of the change: "[-14.1%, -10.2%]"."""
     if judgement.low is None or judgement.high is None:
@@ -199,7 +208,7 @@ def judgement_line(judgement: Judgement) -> str:
     units = "" if metric in NAMED else f" {unit(judgement)}"
     return (
         f"{subject_text(judgement)}: {metric} {base} -> {new}{units}, "
-        f"{change(judgement.ratio)} {interval(judgement)}"
+        f"{change_of(judgement)} {interval(judgement)}"
     )
 
 

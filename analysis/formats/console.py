@@ -65,7 +65,7 @@ def _cells(judgement: Judgement, common: Sequence[str], locks: Sequence[LockFind
         judgement.metric.removeprefix(COUNT),
         base,
         new,
-        wording.change(judgement.ratio),
+        wording.change_of(judgement),
         wording.interval(judgement),
         str(judgement.pairs or f"{len(judgement.base.values)}/{len(judgement.new.values)}"),
         wording.remark(judgement, locks),

@@ -110,7 +110,7 @@ def _table(judgements: list[Judgement]) -> list[str]:
         for j in group:
             lines += [
                 f"{wording.figure(j.metric, j.base.median):>10} {wording.spread(j.base):>6}  "
-                f"{wording.change(j.ratio):>8} {wording.figure(j.metric, j.new.median):>10} "
+                f"{wording.change_of(j):>8} {wording.figure(j.metric, j.new.median):>10} "
                 f"{wording.spread(j.new):>6}  {wording.unit(j)}"[:WIDTH],
                 f"{'':19}{wording.interval(j)}  {j.verdict}",
             ]

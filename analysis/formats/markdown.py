@@ -68,7 +68,7 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
             j.metric,
             f"{wording.figure(j.metric, j.base.median)} {wording.spread(j.base)}",
             f"{wording.figure(j.metric, j.new.median)} {wording.spread(j.new)}",
-            wording.change(j.ratio),
+            wording.change_of(j),
             wording.interval(j),
             wording.remark(j),
         )

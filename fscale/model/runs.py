@@ -110,7 +110,7 @@ def resume(old: Run, run: Run, output: Path) -> None:
 
 def _lines(changed: Sequence[str]) -> str:
     """A line for each of a few changes: of those that a user typed, if any, as others follow."""
-    typed = [text.removeprefix("suite.") for text in changed if text.startswith("suite.")]
+    typed = [t.removeprefix("suite.") for t in changed if t.startswith(("suite.", "seed:"))]
     told = typed or changed
     lines = [textwrap.shorten(text, MOST_COLUMNS, placeholder=" ...") for text in told[:MOST_SHOWN]]
     if len(told) > MOST_SHOWN:

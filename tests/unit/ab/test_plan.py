@@ -386,5 +386,5 @@ def test_a_run_goes_on_or_is_another_one(prepare: Preparer, tmp_path: Path) -> N
     assert again.run.machine.boots == ["before", "now"]
     refused = refusal(tmp_path / "out", seed=6)
     assert refused.startswith(f"{tmp_path / 'out'} ")
-    assert ": seed: 5 -> 6. " in refused
-    assert "; seed: 5 -> 6. " in refusal(tmp_path / "out", 22, seed=6)
+    assert "\n    seed: 5 -> 6\n" in refused
+    assert "\n    seed: 5 -> 6\n" in refusal(tmp_path / "out", 22, seed=6)

@@ -89,7 +89,7 @@ def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() 
     old = line("jiffies", 0.01, "tick_sched_do_timer")
     shared = counted.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
     assert (shared.verdict, shared.worse) == ("newly shared", True)
-    assert shared.ratio == pytest.approx(39.4, rel=0.01)
+    assert wording.change_of(shared) == "x39.4"
     assert "lanefs_handle_start (writes)" in shared.reason
     assert "0.75 more per operation" in shared.reason
     assert "jiffies" not in shared.reason
@@ -103,7 +103,7 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     assert shared.verdict == "newly shared"
     assert shared.reason.startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
     assert shared.reason.endswith("grew by less than the boots of a side differ")
-    assert shared.ratio is None
+    assert wording.change_of(shared) == "-"
     assert "lanefs_handle_start (writes)" in shared.reason
 
 

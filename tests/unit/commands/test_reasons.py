@@ -87,8 +87,8 @@ def test_a_mount_option_that_is_none_is_named(filesystem: str, tmp_path: Path) -
 
 def test_a_run_without_a_good_cell_has_no_table() -> None:
     failed = cell(key(), 0, status="error", reason="mkfs failed")
-    assert summary([failed]).row_count == 0
-    assert summary([failed, cell(key(2), 10)]).row_count == 1
+    assert not summary([failed]).rows
+    assert len(summary([failed, cell(key(2), 10)]).rows) == 1
 
 
 @pytest.mark.parametrize(
