@@ -248,6 +248,8 @@ def in_common(subjects: Iterable[Subject]) -> list[str]:
 
 
 def _in_slices(judgement: Judgement) -> str:
+    if not judgement.blocks:  # counted, or of boots without a valid block
+        return f"{judgement.pairs} pairs, deviation {judgement.between_pairs or 0:.1%} between them"
     return (
         f"{judgement.pairs} pairs of {judgement.blocks} blocks of "
         f"{1000 * (judgement.slice_seconds or 0):.0f} ms, "

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The answer of a comparison in a sentence."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from fscale.analysis.compare import wording
 from fscale.analysis.compare.answer import sentence
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.model import Comparison
@@ -37,6 +39,15 @@ def judged(name: str, directory: Path) -> Comparison:
 )
 def test_kept_comparisons_are_answered(name: str, said: str, tmp_path: Path) -> None:
     assert sentence(judged(name, tmp_path)) == said
+
+
+def test_counts_of_pairs_have_no_blocks(tmp_path: Path) -> None:
+    timed = judged("ab-slices", tmp_path).judgements[0]
+    assert f"{timed.pairs} pairs of {timed.blocks} blocks of " in wording.remark(timed)
+    counted = timed.model_copy(update={"blocks": None, "slice_seconds": None})
+    assert re.search(
+        rf"{timed.pairs} pairs, deviation [0-9.]+% between them", wording.remark(counted)
+    )
 
 
 def test_few_undecided_come_last_and_are_no_absence_of_regressions(tmp_path: Path) -> None:
