@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.curves import Panel
 from fscale.analysis.reader import Results
 from fscale.analysis.report import answer, controls
