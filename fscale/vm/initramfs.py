@@ -20,6 +20,10 @@ WANTED = ("virtio_pci", "virtio_blk", *FILESYSTEMS, "9pnet_virtio")
 RECIPE = file_digest([INIT])[:8]
 
 
+class LacksModule(FscaleError):  # noqa: N818 - it says what is wrong
+    """A kernel has a module that a guest needs neither as a file nor built in."""
+
+
 def module_name(path: str) -> str:
     """The name that the kernel gives a module file."""
     return Path(path).name.split(".ko")[0].replace("-", "_")
@@ -28,8 +32,10 @@ def module_name(path: str) -> str:
 def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
     """Paths below `modules` of the wanted modules and what they depend on, in loading order.
 
-    Built-in ones are left out; FscaleError if the kernel has a wanted one neither as a module nor
-    built in.
+    Built-in ones are left out.
+
+    Raises:
+        LacksModule: the kernel has a wanted one neither as a module nor built in.
     """
     depends: dict[str, list[str]] = {}
     paths: dict[str, str] = {}
@@ -44,7 +50,7 @@ def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
         if name in builtin:
             continue
         if name not in paths:
-            raise FscaleError(
+            raise LacksModule(
                 f"kernel {modules.name} has no {name}, which every guest needs; use a kernel with "
                 "it, as a module or built in"
             )
@@ -71,7 +77,12 @@ def build(
 
     None: the kernel has all that it needs built in. `init` loads the `wanted` modules in the order
     of /modules/order; `files` are added under their names.
+
+    Raises:
+        LacksModule: see `load_order`; nothing is written.
+        FscaleError: busybox or cpio is missing or fails.
     """
+    order = load_order(modules, wanted) if modules is not None else []
     busybox = need("busybox", "busybox-static")
     with Path(busybox).open("rb") as file:
         if b"ld-linux" in file.read(4096):
@@ -83,7 +94,7 @@ def build(
     shutil.copy(init, tree / "init")
     (tree / "init").chmod(0o755)
     names = []
-    for path in load_order(modules, wanted) if modules is not None else []:
+    for path in order:
         assert modules is not None
         name = module_name(path) + ".ko"
         _plain(modules / path, tree / "modules" / name)

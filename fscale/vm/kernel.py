@@ -21,7 +21,7 @@ from fscale.vm.steps import Steps, need
 # Versions by which users name Debian's kernels.
 ALIASES = {"6.1": "bookworm", "6.12": "trixie"}
 # Raised when the layout of a cache entry changes.
-RECIPE = 2
+RECIPE = 3
 IMAGES = ("vmlinux", "bzImage")
 
 
@@ -36,6 +36,8 @@ class Kernel:
     initramfs: Path
     modules: Path | None
     """squashfs image of lib/modules; None if everything is built in"""
+    no_guest: str = ""
+    """why no guest can boot it, although a machine may; it has no initramfs then"""
 
 
 def release_of(image: Path) -> str:
@@ -328,9 +330,17 @@ def _load(
                 ],
                 f"packing the modules of {modules.name}",
             )
-        initramfs.build(directory / "initramfs.cpio", modules, steps)
+        no_guest = ""
+        try:
+            initramfs.build(directory / "initramfs.cpio", modules, steps)
+        except initramfs.LacksModule as error:
+            no_guest = str(error)
         shutil.rmtree(stage)
-        about = {"release": release_of(directory / "bzImage"), "modules": modules is not None}
+        about = {
+            "release": release_of(directory / "bzImage"),
+            "modules": modules is not None,
+            "no_guest": no_guest,
+        }
         (directory / "kernel.json").write_text(json.dumps(about))
 
     made = entry("kernel", f"{key}-{initramfs.RECIPE}-{RECIPE}", build)
@@ -341,6 +351,7 @@ def _load(
         image=next(path for name in IMAGES if (path := made / name).exists()),
         initramfs=made / "initramfs.cpio",
         modules=made / "modules.squashfs" if about["modules"] else None,
+        no_guest=about["no_guest"],
     )
 
 

@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
-from fscale.vm import initramfs, vmlinux
+from fscale.vm import guest, initramfs, vmlinux
 from fscale.vm import kernel as kernels
+from fscale.vm.bootable import bootable
 from fscale.vm.kernel import Kernel, module_of, resolve
+from fscale.vm.request import GuestRequest
 from fscale.vm.steps import Steps
 
 RELEASE = "6.1.0"
@@ -197,3 +199,17 @@ def test_an_image_alone_is_said_to_have_no_modules(
     resolve(str(tmp_path / "bzImage"), steps)
     assert "without modules" in said.getvalue()
     assert [bool(modules) for modules in built] == [True, False]
+
+
+def test_a_kernel_that_no_guest_can_boot_is_one_for_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    steps = Steps(Console(file=StringIO()))
+    files = {f"boot/vmlinuz-{RELEASE}": image(), f"boot/config-{RELEASE}": b""}
+    order = f"lib/modules/{RELEASE}/modules"
+    files |= {f"{order}.order": b"", f"{order}.builtin": b""}
+    spec = str(package(tmp_path, IMAGE, files))
+    assert bootable(spec, None, steps).release == RELEASE
+    with pytest.raises(FscaleError, match="no virtio_pci, which every guest needs"):
+        guest.prepare(resolve(spec, steps), GuestRequest(), {}, steps)
