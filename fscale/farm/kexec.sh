@@ -41,7 +41,8 @@ load() {
         [ -e "$initrd" ] || initrd=/boot/initramfs-$release.img
         [ -e "$image" ] || fail "no kernel $release is installed: there is no $image"
     else
-        image=$directory/objects/$2 kernel=$directory/kernels/$2
+        # Two kernels may differ only in their modules.
+        image=$directory/objects/$2 kernel=$directory/kernels/$2-$3
         initrd=$kernel/initrd
         install_modules "$3"
     fi

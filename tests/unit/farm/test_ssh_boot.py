@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     disable = "--quiet disable fscale-leave.timer"
     assert text(machine, "systemctl").splitlines() == [stop, enable] * 2 + [disable]
     assert said[-1] == f"box runs its own kernel again: {OWN}"
+
+
+def test_kernels_may_differ_only_in_their_modules(
+    machine: Machine, kernel: Bootable, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.tar"
+    with tarfile.open(other, "w") as archive:
+        archive.add(tmp_path / "modules" / LINK.name, f"{LINK.name}/new")
+        archive.add(tmp_path / "modules", ".")
+    with open_engine("ssh:box", print) as engine:
+        for one in (kernel, replace(kernel, modules=other), kernel):
+            engine.boot(one)  # type: ignore[attr-defined]
+    base, new, again = text(machine, "linked").splitlines()
+    assert base == again != new
 
 
 def test_a_kernel_that_panics_is_broken(machine: Machine, kernel: Bootable) -> None:
