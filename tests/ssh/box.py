@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs fscale on the test machine, and asks that how it is."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from fscale.model import paths
+
+# What a command may change there: kernel, mounts, CPUs, links, its own files.
+_STATE = """
+uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run; nproc
+ls /lib/modules; ls -d /var/tmp/fscale*; ls -R /etc/systemd/system
+"""
+
+
+class Box:
+    """The test machine, and `ssh` in the user's PATH that knows it as testbox."""
+
+    def __init__(self, place: Path, config: Path) -> None:
+        self.place = place
+        ssh = place / "bin/ssh"
+        ssh.parent.mkdir(exist_ok=True)
+        ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
+        ssh.chmod(0o755)
+        self._ssh = [str(ssh), "-oBatchMode=yes", "testbox"]
+        self._environment = {**os.environ, "PATH": f"{ssh.parent}:{os.environ['PATH']}"}
+        self.own = self.ask("uname -r").strip()
+        self._state = self.ask(_STATE)
+
+    def ask(self, command: str) -> str:
+        """What a shell there prints."""
+        done = subprocess.run([*self._ssh, command], stdout=subprocess.PIPE, text=True, check=False)
+        return done.stdout
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command of fscale on the machine."""
+        argv = [str(paths.ROOT / "bin/fscale"), *words, "--on", "ssh:testbox"]
+        return subprocess.Popen(argv, env=self._environment)
+
+    def fscale(self, *words: str) -> int:
+        """Run a command of fscale on the machine; its exit code."""
+        began = time.monotonic()
+        code = self.start(*words).wait()
+        print(f"{words[0]}: exit code {code} after {time.monotonic() - began:.0f} s", flush=True)
+        return code
+
+    def judgements(self, output: Path) -> list[dict[str, Any]]:
+        """The judgements of a paired run, which are printed."""
+        argv = [str(paths.ROOT / "bin/fscale"), "compare", str(output), "--json"]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+        judged: list[dict[str, Any]] = json.loads(done.stdout)["judgements"]
+        print(f"{len(list((output / 'boots').iterdir()))} boots")
+        for one in judged:
+            shown = {key: one[key] for key in ("metric", "verdict", "ratio", "low", "high")}
+            print(one["subject"]["workload"], json.dumps(shown), flush=True)
+        return judged
+
+    def check_left_alone(self) -> None:
+        """Check that the machine is as it was."""
+        state = self.ask(_STATE)
+        assert state == self._state, f"the machine was\n{self._state}\nand is\n{state}"
+        print("the machine is as it was", flush=True)
