@@ -108,6 +108,8 @@ go() {
 leave() {
     [ -d "$directory" ] || exit 0
     away=
+    # Newer versions of systemd boot what is loaded instead of resetting the machine.
+    [ ! -e "$directory/loaded" ] || kexec -u || :
     [ ! -e "$directory/loaded" ] || ! command -v systemctl >/dev/null || disarm
     [ ! -e "$directory/home" ] || [ "$(running)" = "$(cat "$directory/home")" ] || away=yes
     if [ -e "$directory/links" ]; then

@@ -47,6 +47,8 @@ if [ "$1" = -l ]; then
     cat "${3#--initrd=}" >$SSH_STUB/boot/next
     echo "${4#--command-line=}" >$SSH_STUB/boot/next-cmdline
     echo "$2 $4" >>$SSH_STUB/loaded
+elif [ "$1" = -u ]; then
+    rm -f $SSH_STUB/boot/next
 else
     if [ -e $SSH_STUB/panics ]; then
         """
@@ -56,6 +58,7 @@ else
         echo "$(cat $SSH_STUB/boot/next) #2 mine" >$SSH_STUB/boot/kernel
         cp $SSH_STUB/boot/next-cmdline $SSH_STUB/boot/cmdline
     fi
+    rm $SSH_STUB/boot/next
     """
     + _BOOT
     + """
@@ -65,6 +68,7 @@ fi
 _SYSTEMCTL = (
     """
 [ "$1" = kexec ] && exec kexec -e
+[ "$1" = reboot ] && [ -e $SSH_STUB/boot/next ] && exec kexec -e
 [ "$1" = reboot ] || { echo "$*" >>$SSH_STUB/systemctl; exit; }
 """
     + _OWN

@@ -23,7 +23,8 @@ from fscale.farm.controls import Controls
 from fscale.farm.engine import open_engine
 from fscale.farm.objects import Objects
 from fscale.farm.remote import NotBack
-from fscale.model.errors import FscaleError
+from fscale.farm.visit import Visit
+from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import KernelBuild
 from fscale.model.store import Store
 from tests.support.farm import keys, task
@@ -96,6 +97,21 @@ def test_kernels_may_differ_only_in_their_modules(
             engine.boot(one)  # type: ignore[attr-defined]
     base, new, again = text(machine, "linked").splitlines()
     assert base == again != new
+
+
+def test_a_kernel_that_was_only_loaded_is_not_left_behind(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer systemd reboots into it."""
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted), open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        monkeypatch.setattr(Visit, "let_go", interrupt)
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    assert text(machine, "boot/kernel").strip() == OWN
 
 
 def test_a_kernel_that_panics_is_broken(machine: Machine, kernel: Bootable) -> None:
