@@ -65,6 +65,10 @@ FEATURES = (
         profilers=("offcpu", "counts"),
     ),
     Feature("report: flame graphs", {FLAME_GRAPHS: "libdevel-nytprof-perl"}),
+    Feature(
+        "ab, bisect --on ssh, booted here",
+        {"kexec": "kexec-tools", ("dracut", "mkinitramfs"): "initramfs-tools"},
+    ),
     Feature("vm, simulate, gate", _GUEST),
     Feature("calibrate", COMPILED_WITH["calibrate"], compiled=True),
     Feature("vm module build", COMPILER | _ELF),
