@@ -86,7 +86,13 @@ install_modules() {
 
 make_initramfs() {
     if command -v mkinitramfs >/dev/null; then
-        mkinitramfs -o "$initrd" "$release"
+        # It asks this file whether the kernel can unpack what it makes, and refuses without it.
+        config=/boot/config-$release
+        if [ ! -e "$config" ]; then
+            trap 'rm -f "$config"' EXIT
+            echo CONFIG_RD_GZIP=y | install -m 644 /dev/stdin "$config"
+        fi
+        mkinitramfs -c gzip -o "$initrd" "$release"
     elif command -v dracut >/dev/null; then
         dracut --quiet "$initrd" "$release"
     else

@@ -65,6 +65,18 @@ else
 fi
 """
 )
+_MKINITRAMFS = """
+[ -e $SSH_STUB/config ] || { echo "E: gzip compression not supported by kernel" >&2; exit 1; }
+echo "$5" >"$4"
+echo "$5" >>$SSH_STUB/initramfs
+"""
+# What would be written to the machine that runs the tests.
+_INSTALL = """
+case $4 in
+/boot/config-*) cat >$SSH_STUB/config ;;
+*) shift 4; cat "$@" >$SSH_STUB/units ;;
+esac
+"""
 _SYSTEMCTL = (
     """
 [ "$1" = kexec ] && exec kexec -e
@@ -120,8 +132,8 @@ class Machine:
         for name in ("cat", "sed"):
             real = shutil.which(name)
             self.program(name, _OF_PROC.replace("PROGRAM", str(real)))
-        self.program("mkinitramfs", 'echo "$3" >"$2"; echo "$3" >>"$SSH_STUB/initramfs"')
-        self.program("install", 'shift 4; cat "$@" >$SSH_STUB/units')
+        self.program("mkinitramfs", _MKINITRAMFS)
+        self.program("install", _INSTALL)
         self.program("kexec", _KEXEC)
         self.program("systemctl", _SYSTEMCTL)
         self.tell(
