@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs fscale on the test machine, and asks that how it is."""
+"""Runs fscale on the test machine, and checks how the machine is left."""
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,16 @@ from fscale.model import paths
 
 # What a command may change there: kernel, mounts, CPUs, links, its own files.
 _STATE = """
-uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run; nproc
+uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run | sort; nproc
 ls /lib/modules; ls -d /var/tmp/fscale*; ls -R /etc/systemd/system
+"""
+_RESET = """
+import socket, sys
+monitor = socket.socket(socket.AF_UNIX)
+monitor.connect(sys.argv[1])
+monitor.recv(100)
+monitor.sendall(b"system_reset\\n")
+monitor.recv(100)
 """
 
 
@@ -28,6 +38,8 @@ class Box:
         ssh.chmod(0o755)
         self._ssh = [str(ssh), "-oBatchMode=yes", "testbox"]
         self._environment = {**os.environ, "PATH": f"{ssh.parent}:{os.environ['PATH']}"}
+        self.console = f"tail -c 0 -f {place}/console"
+        self.reset = shlex.join([sys.executable, "-c", _RESET, f"{place}/monitor"])
         self.own = self.ask("uname -r").strip()
         self._state = self.ask(_STATE)
 

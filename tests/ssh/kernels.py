@@ -35,7 +35,7 @@ def kernel(plant: str, steps: Steps) -> str:
         everything = tree / "lib/modules" / target.release
         steps.run(["depmod", "-b", str(tree), target.release], "indexing the modules")
         shutil.copy(tree / f"boot/vmlinuz-{target.release}", directory / "bzImage")
-        modules = directory / "modules"
+        modules = directory / "lib/modules" / target.release
         for path in load_order(everything, WANTED):
             (modules / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(everything / path, modules / path)
@@ -50,8 +50,8 @@ def kernel(plant: str, steps: Steps) -> str:
             place.unlink()
 
     patches = [*PATCHES.glob(f"{plant}.patch"), *PLANTS.rglob(f"{plant}/*")]
-    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 1), build)
-    return f"kernel:{made}/bzImage:modules={made}/modules"
+    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 2), build)
+    return f"kernel:{made}/bzImage:modules={made}"
 
 
 def _planted(plant: str, suite: str, target: kbuild.BuildTarget, steps: Steps) -> list[Path]:

@@ -25,9 +25,11 @@ PACKAGES = (
 )
 # Under emulation they take more of a boot than all that is needed.
 MASKED = (
-    *("e2scrub_reap.service", "getty.target", "timers.target", "systemd-logind.service"),
+    *("e2scrub_reap.service", "getty.target", "systemd-logind.service"),
     *("systemd-binfmt.service", "proc-sys-fs-binfmt_misc.automount"),
     *("systemd-networkd-wait-online.service", "systemd-journal-flush.service"),
+    *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "fstrim.timer"),
+    "e2scrub_all.timer",
 )
 NETWORK = "[Match]\nName=e*\n[Network]\nDHCP=yes\n"
 FSTAB = "/dev/vda / ext4 defaults 0 1\n"
@@ -92,20 +94,23 @@ def running(steps: Steps, place: Path, port: int, accelerator: str = "tcg") -> I
         *("-append", "root=/dev/vda rw console=ttyS0"),
         *("-drive", f"file={disk},format=raw,if=virtio"),
         *("-nic", f"user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22"),
-        *("-monitor", "none", "-serial", f"file:{place}/console"),
+        *("-monitor", f"unix:{place}/monitor,server=on,wait=off"),
+        *("-serial", f"file:{place}/console"),
     ]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as process:
         try:
-            _await_ssh(config)
+            _await_ssh(config, process)
             yield config
         finally:
             process.terminate()
 
 
-def _await_ssh(config: Path) -> None:
+def _await_ssh(config: Path, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + BOOT_SECONDS
     argv = ["ssh", "-F", str(config), "-oBatchMode=yes", "-oConnectTimeout=5", "testbox", "true"]
     while subprocess.run(argv, check=False, capture_output=True).returncode:
+        if process.poll() is not None:
+            raise ChildProcessError("QEMU ended")
         if time.monotonic() > end:
             raise TimeoutError(f"testbox does not answer within {BOOT_SECONDS} s")
         time.sleep(2)
