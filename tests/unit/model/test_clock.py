@@ -104,7 +104,7 @@ def test_a_lease_ends_whatever_the_clock_says(
     with (tmp_path / "lock").open("a+") as lock:
         if held:
             with pytest.raises(SystemExit, match="a boots another kernel"):
-                keeper._hold(lock, "b")
+                keeper._hold(lock, "b", ())
         else:
-            keeper._hold(lock, "b")
+            keeper._hold(lock, "b", ())
             assert not (tmp_path / keeper.LEASE_FILE).exists()

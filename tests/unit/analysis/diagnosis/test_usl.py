@@ -320,7 +320,7 @@ def test_the_report_has_no_peak_that_the_data_does_not_bear(
     found = usl.fit(*measured(shape, COUNTS, 3, 0.001))
     (point,) = summarise([cell(key(workload="MWCL"), 1000)])
     law = Law(Curve("ext4", None, (point,), 1), "MWCL", found, None)
-    empty: dict[str, Any] = {key: [] for key in ("rows", "points", "others", "costs", "skipped")}
+    empty: dict[str, Any] = {key: [] for key in ("rows", "alone", "costs", "skipped")}
     told = {"simulated": False, "sees_shares": False, "program": None, "package": "", "whose": ""}
     page = render("sections/diagnosis.html.j2", laws=[law], **empty, **told)
     row = next(row for row in page.split("<tr>") if "MWCL" in row)
