@@ -65,8 +65,8 @@ WORKERS := $(shell expr $$(nproc) + 2)
 test: setup packages-check
 	$(MAKE) check & $(MAKE) packages-test; installed=$$?; wait $$! && exit $$installed
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
-	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
-	$(VENV)/bin/python -m pytest $(ALONE)
+	$(VENV)/bin/python -m pytest --ignore $(ALONE) --durations 40 --numprocesses $(WORKERS) --dist worksteal
+	$(VENV)/bin/python -m pytest $(ALONE) --durations 40
 
 test-unit: $(VENV)/.installed-dev build
 	$(VENV)/bin/python -m pytest tests/unit --ignore tests/unit/lanefs \
