@@ -37,7 +37,7 @@ def sentences(results: Results) -> list[str]:
     )
     doubt = _doubt(results)
     several = len(pages) > 1
-    return [f"{page.title}: {doubt}{_of(page)}" if several else doubt + _of(page) for page in pages]
+    return [f"{page.title}: {doubt}{of(page)}" if several else doubt + of(page) for page in pages]
 
 
 def _doubt(results: Results) -> str:
@@ -48,7 +48,8 @@ def _doubt(results: Results) -> str:
     return f"doubtful, because other load disturbed {disturbed} of {len(cells)} repetitions: "
 
 
-def _of(page: Page) -> str:
+def of(page: Page) -> str:
+    """How many curves of a page do what, and the worst one."""
     found = findings(page)
     if not found:
         return "no speed-up, because no curve has figures at its base and at more cores"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The answer: what scales, and what stops the rest, a cell for each workload and file system."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from fscale.analysis import conclusion
 from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.diagnosis.run import Diagnosed
@@ -22,7 +22,6 @@ from fscale.analysis.findings import (
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.analysis.style import speedup_colours
-from fscale.model.words import plural
 
 WIDTH, HEIGHT = 60, 24  # of a cell's curve, in its own units
 TOP = 1.1  # of the drawing, over the curve's highest point
@@ -68,28 +67,11 @@ def mostly_disturbed(report: Report) -> bool:
     return sum(cell.disturbed is not None for cell in cells) > DISTURBED_SHARE * len(cells)
 
 
-def sentence(page: Page) -> str | None:
-    """How many curves do what; None if no curve has a speed-up."""
-    counts = Counter(found.verdict for found in findings(page))
-    if not counts:
-        return None
-    words = {
-        Scaling.SCALES: ("scales", "scale"),
-        Scaling.PARTLY: ("gains but stays well below linear", "gain but stay well below linear"),
-        Scaling.FLAT: ("shows no clear change", "show no clear change"),
-        Scaling.FALLS: ("falls", "fall"),
-        Scaling.SUPERLINEAR: (
-            "is in doubt, because it gains more than the cores can give",
-            "are in doubt, because they gain more than the cores can give",
-        ),
-    }
-    parts = [
-        f"{counts[verdict]} {word[counts[verdict] != 1]}"
-        for verdict, word in words.items()
-        if counts[verdict]
-    ]
-    curves = plural(counts.total(), "curve")
-    return f"Of {curves} up to {page.cores[-1]} cores: {', '.join(parts)}."
+def sentence(page: Page) -> str:
+    """What the curves of a page do; a name that it begins with stays as it is."""
+    text = conclusion.of(page)
+    named = not text.startswith(("of ", "no "))
+    return f"{text if named else text[0].upper() + text[1:]}."
 
 
 def rows(report: Report, page: Page) -> list[Row]:
