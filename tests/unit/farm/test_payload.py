@@ -19,12 +19,18 @@ print(paths.BENCH)
 """
 
 
+def written(package: Path) -> dict[Path, int]:
+    """When each file of compiled code was written."""
+    return {path: path.stat().st_mtime_ns for path in package.rglob("*.pyc")}
+
+
 def test_the_payload_is_all_that_a_machine_needs(tmp_path: Path) -> None:
     with (tmp_path / "payload").open("wb") as file:
         write_payload(file)
     there = tmp_path / "there"
     with tarfile.open(tmp_path / "payload") as archive:
         archive.extractall(there)
+    compiled = written(there / "pydantic")
     environment = {"PYTHONPATH": str(there), "FSCALE_REVISION": revision() or "", "PATH": ""}
     # -S: without the packages of this Python.
     done = subprocess.run(
@@ -35,6 +41,7 @@ def test_the_payload_is_all_that_a_machine_needs(tmp_path: Path) -> None:
         check=False,
     )
     assert not done.stderr
+    assert compiled and written(there / "pydantic") == compiled
     assert done.stdout.splitlines() == [
         identity(),
         str(there / "fscale/build/microbench/fscale-bench"),
