@@ -47,7 +47,7 @@ class PairedMethod(Enum):
     )
     MACHINE_BOOTS = (
         "kernels that a machine boots in turn",
-        ("slices", "dry_run", "count_margin", "pause", "binary", "wait", *_OF_QEMU),
+        ("slices", "dry_run", "count_margin", "pause", "binary", *_OF_QEMU),
         (*OF_FILESYSTEM, "kernel", "modules"),
     )
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)

@@ -30,7 +30,7 @@ def _restore(
     if on is None:
         undone, failures = restore(wait)
     else:
-        with Signals().installed(), booting(on) as engine:
+        with Signals().installed(), booting(on, wait) as engine:
             undone, failures = restore_on(engine, wait)
             undone = [*engine.undone, *undone]
     for what in undone:

@@ -85,7 +85,7 @@ def _run(
     outputs = written.files
     aside = TERMINAL in outputs.values()
     if asked.on is not None:
-        with Signals().installed(), nodes_of(asked.on) as engine:
+        with Signals().installed(), nodes_of(asked.on, asked.wait) as engine:
             planned = plan(request, asked.wait, engine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):

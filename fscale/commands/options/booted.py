@@ -83,6 +83,6 @@ def compare_boots(
         steps,
         bisecting=bisecting,
     )
-    with Signals().installed(), booting(on) as machine:
+    with Signals().installed(), booting(on, measured.wait) as machine:
         machine.use(controls)
         guest_run.execute(MachineBoots(plan, steps, machine), seconds)

@@ -2,6 +2,7 @@
 """`--on`: the option that hands cells to an engine."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Annotated, cast
 
@@ -19,6 +20,8 @@ from fscale.farm.engine import (
 )
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import print_line, say
+
+RETRY_SECONDS = 5.0
 
 
 def check_workers(on: str | None) -> str | None:
@@ -147,16 +150,35 @@ def print_place(on: str | None, what: str) -> None:
 
 
 @contextlib.contextmanager
-def nodes_of(on: str) -> Iterator[NodeEngine]:
-    """The engine that the user named for what is measured, opened."""
-    with open_engine(on, lambda text: say(text, error=True)) as engine:
-        yield cast(NodeEngine, engine)
+def nodes_of(on: str, wait: float = 0) -> Iterator[NodeEngine]:
+    """The engine that the user named for what is measured, opened.
+
+    A single machine that somebody else holds, or that boots, is waited for up to `wait` seconds.
+    """
+    deadline = time.monotonic() + wait * (name_of(on) in BOOTING)
+    with contextlib.ExitStack() as stack:
+        yield cast(NodeEngine, _entered(stack, on, deadline))
+
+
+def _entered(stack: contextlib.ExitStack, on: str, deadline: float) -> Engine:
+    told = False
+    while True:
+        try:
+            return stack.enter_context(open_engine(on, _say))
+        except FscaleError as error:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise
+            if not told:
+                _say(f"waiting up to {left:.0f} s: {error}")
+                told = True
+            time.sleep(min(left, RETRY_SECONDS))
 
 
 @contextlib.contextmanager
-def booting(on: str) -> Iterator[BootingEngine]:
-    """The machine that the user named for kernels, opened."""
-    with nodes_of(on) as engine:
+def booting(on: str, wait: float = 0) -> Iterator[BootingEngine]:
+    """The machine that the user named for kernels, opened; see `nodes_of`."""
+    with nodes_of(on, wait) as engine:
         yield cast(BootingEngine, engine)
 
 
@@ -166,5 +188,9 @@ def engine_of(on: str | None) -> Iterator[Engine | None]:
     if on is None:
         yield None
         return
-    with open_engine(on, lambda text: say(text, error=True)) as engine:
+    with open_engine(on, _say) as engine:
         yield engine
+
+
+def _say(text: str) -> None:
+    say(text, error=True)

@@ -47,7 +47,7 @@ WaitOption = Annotated[
         min=0,
         max=MOST_SECONDS,
         metavar="SECONDS",
-        help="Wait up to this many seconds while another run uses this machine; 0 fails at once.",
+        help="Wait up to this many seconds while another run uses the machine; 0 fails at once.",
         rich_help_panel=PLACE,
     ),
 ]

@@ -13,6 +13,7 @@ from typing import IO
 
 import pytest
 
+from fscale.commands.options import on
 from fscale.farm import pipes, remote, ssh, visit
 from fscale.farm.answer import Answer, Header, pack
 from fscale.farm.connection import connected
@@ -100,6 +101,26 @@ def test_a_machine_is_held_by_one(machine: Machine) -> None:
     ):
         answers(task(FIRST))
     assert answers(task(FIRST))[0][0].complete
+
+
+def test_a_machine_that_is_held_or_boots_is_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        (machine.place / "refused").unlink(missing_ok=True)
+
+    monkeypatch.setattr(on.time, "sleep", pause)
+    machine.tell("refused", b"ssh: connect to host box port 22: Connection refused")
+    with on.nodes_of("ssh:box", 60):
+        assert pauses == [on.RETRY_SECONDS]
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert re.search(r"waiting up to (60|59) s: .*Connection refused", told)
+    machine.tell("refused", b"ssh: connect to host box port 22: Connection refused")
+    with pytest.raises(FscaleError, match="Connection refused"), on.nodes_of("ssh:box"):
+        pass
 
 
 @pytest.mark.parametrize("allowed", [True, False])
