@@ -163,7 +163,11 @@ def find(online: Collection[int], remaining: Collection[int]) -> Affinity:
 
 
 def _tids() -> list[int]:
-    return sorted(int(directory.name) for directory in PROC.glob("[0-9]*/task/[0-9]*"))
+    tids: list[int] = []
+    for process in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            tids += [int(task.name) for task in (process / "task").iterdir()]
+    return sorted(tids)
 
 
 def _stat(tid: int) -> tuple[int, int] | None:

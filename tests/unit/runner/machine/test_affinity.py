@@ -88,6 +88,22 @@ def test_what_loses_its_last_cpu_is_found(kernel: Kernel, tmp_path: Path) -> Non
     assert not affinity.find({0, 1}, {0, 1})
 
 
+@pytest.mark.parametrize("listing", ["scandir", "listdir"])  # either may be that of pathlib
+def test_a_process_that_ends_meanwhile_is_none(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, listing: str
+) -> None:
+    kernel.thread(9, "1")
+    before = getattr(os, listing)
+
+    def ended(path: str | Path = ".") -> object:
+        if Path(path) == kernel.proc / "9" / "task":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return before(path)
+
+    monkeypatch.setattr(os, listing, ended)
+    assert 10 in {one.tid for one in affinity.find({0, 1, 2, 3}, {0, 2, 3}).threads}
+
+
 def hotplug(kernel: Kernel, tmp_path: Path) -> None:
     """What Linux does to the bindings when CPU 1 goes offline."""
     kernel.widen(10, "0-3")
