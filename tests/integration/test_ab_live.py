@@ -60,7 +60,7 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
     assert before == {f.name: f.stat().st_mtime_ns for f in (output / "cells").iterdir()}
     other = fscale(*[a if a != "ext4:mount=commit=1" else "xfs" for a in arguments])
     assert other.returncode == 2
-    assert "suite.new: ext4:mount=commit=1 -> xfs" in other.stderr
+    assert "new: ext4:mount=commit=1 -> xfs" in other.stderr
 
 
 def test_a_dry_run_tells_one_round_and_measures_nothing(tmp_path: Path) -> None:

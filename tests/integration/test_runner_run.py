@@ -343,7 +343,7 @@ def test_another_run_in_the_same_directory_is_refused(tmp_path: Path) -> None:
     before = {p: p.read_text() for p in (tmp_path / "out").rglob("*.json")}
     done = start(tmp_path, duration=0.2)
     assert done.returncode == Exit.USAGE
-    assert "suite.duration: 0.1 -> 0.2" in done.stderr
+    assert "duration: 0.1 -> 0.2" in done.stderr
     assert {p: p.read_text() for p in (tmp_path / "out").rglob("*.json")} == before
 
 
