@@ -106,19 +106,14 @@ def test_a_machine_is_held_by_one(machine: Machine) -> None:
 def test_a_machine_that_is_held_or_boots_is_waited_for(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        (machine.place / "refused").unlink(missing_ok=True)
-
-    monkeypatch.setattr(on.time, "sleep", pause)
-    machine.tell("refused", b"ssh: connect to host box port 22: Connection refused")
+    monkeypatch.setattr(on, "RETRY_SECONDS", 0.1)
+    refused = machine.tell("refused", "ssh: connect to host box port 22: Connection refused")
+    threading.Timer(1, refused.unlink).start()
     with on.nodes_of("ssh:box", 60):
-        assert pauses == [on.RETRY_SECONDS]
+        assert not refused.exists()
     told = capsys.readouterr().err.replace("\n", " ")
     assert re.search(r"waiting up to (60|59) s: .*Connection refused", told)
-    machine.tell("refused", b"ssh: connect to host box port 22: Connection refused")
+    machine.tell("refused", "ssh: connect to host box port 22: Connection refused")
     with pytest.raises(FscaleError, match="Connection refused"), on.nodes_of("ssh:box"):
         pass
 
