@@ -2,6 +2,7 @@
 """What a run found about scaling, in a sentence, for people who read nothing else."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.control import control_of
@@ -9,6 +10,7 @@ from fscale.analysis.curves import Page, arrange
 from fscale.analysis.findings import CurveFinding, Scaling, findings
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import summarise
+from fscale.model.results import Cell
 from fscale.model.topology import machine_layout
 from fscale.model.words import plural
 
@@ -40,11 +42,20 @@ def sentences(results: Results) -> list[str]:
     return [f"{page.title}: {doubt}{of(page)}" if several else doubt + of(page) for page in pages]
 
 
+def mostly_disturbed(cells: Sequence[Cell]) -> bool:
+    """Whether so many repetitions were disturbed that it is said once, of all of them."""
+    return _disturbed(cells) > DISTURBED_SHARE * len(cells)
+
+
+def _disturbed(cells: Sequence[Cell]) -> int:
+    return sum(cell.disturbed is not None for cell in cells)
+
+
 def _doubt(results: Results) -> str:
     cells = results.scored
-    disturbed = sum(cell.disturbed is not None for cell in cells)
-    if disturbed <= DISTURBED_SHARE * len(cells):
+    if not mostly_disturbed(cells):
         return ""
+    disturbed = _disturbed(cells)
     return f"doubtful, because other load disturbed {disturbed} of {len(cells)} repetitions: "
 
 

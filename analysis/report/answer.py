@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from fscale.analysis import conclusion
-from fscale.analysis.compare.settings import DISTURBED_SHARE
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.diagnosis.run import Diagnosed
 from fscale.analysis.diagnosis.verdict import Confidence
@@ -62,9 +61,8 @@ class Row:
 
 
 def mostly_disturbed(report: Report) -> bool:
-    """Whether so many repetitions were disturbed that one remark says it of the whole run."""
-    cells = [cell for point in report.points for cell in point.cells]
-    return sum(cell.disturbed is not None for cell in cells) > DISTURBED_SHARE * len(cells)
+    """Whether one remark says it of the whole report, and no cell of the table."""
+    return conclusion.mostly_disturbed([cell for point in report.points for cell in point.cells])
 
 
 def sentence(page: Page) -> str:
