@@ -2,6 +2,7 @@
 """The curves of report.html that answer: by mouse, by keyboard, by address."""
 
 import re
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -521,13 +522,21 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @in_one
 def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) -> None:
-    browser.get("about:blank")
-    browser.count_time()
-    bound = 24 * reference_seconds_in(browser)  # 17 when it was measured
-    browser.get("about:blank")
-    browser.count_time()
+    def reference() -> float:
+        browser.get("about:blank")
+        browser.count_time()
+        return reference_seconds_in(browser)
+
+    ratios, before = [], reference()
+    for _ in range(5):  # a machine that others share changes its speed within one
+        browser.get("about:blank")
+        browser.count_time()
+        browser.get(large.as_uri())
+        busy, after = browser.busy(), reference()
+        ratios.append(busy / ((before + after) / 2))
+        before = after
+    assert statistics.median(ratios) <= 24, ratios  # 17 to 20 when it was measured
     browser.get(large.as_uri())
-    assert browser.busy() <= bound
     drawn(browser)
     assert len(labels(browser)) == 17 * len(MANY)
 
