@@ -60,12 +60,17 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
             f"{MIN_PAIRS}; run the same command again to resume, or give more --max-minutes"
         )
     # With enough repetitions, all tests would be in the family.
-    tested = sum(t.repetitions > 0 for t in tests)
-    needed = minimum_repetitions(settings, tested, any(t.interleaved for t in tests))
+    tested, interleaved = sum(t.repetitions > 0 for t in tests), any(t.interleaved for t in tests)
+    needed = minimum_repetitions(settings, tested, interleaved)
+    more = (
+        "run the same command again to resume, or give more --max-minutes"
+        if interleaved
+        else f"measure both sides with --repetitions {needed}"
+    )
     raise FscaleError(
         f"too few repetitions: there are at most {max(t.repetitions for t in tests)} per side, but "
         f"it takes at least {needed} to detect a single change among {tested} tests at a false "
-        f"discovery rate of {settings.fdr:g}; measure both sides with --repetitions {needed}"
+        f"discovery rate of {settings.fdr:g}; {more}"
     )
 
 
