@@ -77,7 +77,7 @@ def make_guests(
     images = rootfs.images(steps)
     for name, variant in (("A", base), ("B", new)):
         spec = variant.kernel or DEFAULT_KERNEL
-        kernel = kernels.resolve(spec, steps, modules=variant.kernel_modules)
+        kernel = kernels.of_guest(spec, steps, modules=variant.kernel_modules)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
         parts = build_parts(measured[name], user_files, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)

@@ -152,7 +152,7 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     check_output(sweep.output)
     counts = sorted(set(sweep.cores))
     cells = plans.make_keys(suite, loads, media, filesystems, counts, sweep.seed)
-    kernel = kernels.resolve(
+    kernel = kernels.of_guest(
         sweep.kernel, steps, modules=sweep.kernel_modules, tree=sweep.kernel_tree
     )
     emulated = qemu.find(steps)

@@ -31,7 +31,7 @@ def prepare(
     Modules and tools that `filesystems` have as source are built and passed to the guest;
     `user_files` are TOML files that may describe some of them.
     """
-    kernel = kernels.resolve(
+    kernel = kernels.of_guest(
         request.kernel, steps, modules=request.modules, tree=request.kernel_tree
     )
     given = request.module or []

@@ -342,8 +342,6 @@ def prepare(
 
     Raises FscaleError, also if a control group leaves less memory than the guest needs.
     """
-    if kernel.no_guest:
-        raise FscaleError(kernel.no_guest)
     memory.check(options.memory)
     emulator = qemu.find(steps)
     how = qemu.accelerator(options.accel, options.deterministic, emulator, kernel, steps)

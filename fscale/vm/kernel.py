@@ -21,7 +21,7 @@ from fscale.vm.steps import Steps, need
 # Versions by which users name Debian's kernels.
 ALIASES = {"6.1": "bookworm", "6.12": "trixie"}
 # Raised when the layout of a cache entry changes.
-RECIPE = 3
+RECIPE = 4
 IMAGES = ("vmlinux", "bzImage")
 
 
@@ -57,10 +57,24 @@ def release_of(image: Path) -> str:
     return data[start : start + 256].split(b"\0")[0].split(b" ")[0].decode()
 
 
+def of_guest(
+    spec: str, steps: Steps, *, modules: Path | None = None, tree: Path | None = None
+) -> Kernel:
+    """The kernel that the user named for a guest; see `resolve`.
+
+    Raises:
+        FscaleError: no guest can boot it.
+    """
+    kernel = resolve(spec, steps, modules=modules, tree=tree)
+    if kernel.no_guest:
+        raise FscaleError(kernel.no_guest)
+    return kernel
+
+
 def resolve(
     spec: str, steps: Steps, *, modules: Path | None = None, tree: Path | None = None
 ) -> Kernel:
-    """The kernel that the user named.
+    """The kernel that the user named, for a guest or for a machine.
 
     `spec` is a Debian suite (`bookworm`, `trixie`, or `6.1`, `6.12`), `SUITE:PACKAGE`, a .deb, a
     directory of a built tree, or a bzImage. `modules` names the modules (`lib/modules/RELEASE`, or
@@ -254,13 +268,7 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
             "--modules, or modules= of a side, names the others"
         )
     key = digest("image", file_digest([image]), _modules_key(directory) if directory else None)
-    kernel = _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
-    if missing := lacking(kernel, initramfs.FILESYSTEMS):
-        raise FscaleError(
-            f"{image} has no {', '.join(missing)} built in, which every guest needs; give its "
-            "modules with --modules (for a side with modules=)"
-        )
-    return kernel
+    return _load(f"{image.name} {release}", key, lambda _stage: (image, directory), steps)
 
 
 def from_tree(tree: Path, steps: Steps) -> Kernel:
@@ -330,7 +338,7 @@ def _load(
                 ],
                 f"packing the modules of {modules.name}",
             )
-        no_guest = ""
+        no_guest = _not_built_in(name, unpacked) if modules is None and unpacked else ""
         try:
             initramfs.build(directory / "initramfs.cpio", modules, steps)
         except initramfs.LacksModule as error:
@@ -352,6 +360,17 @@ def _load(
         initramfs=made / "initramfs.cpio",
         modules=made / "modules.squashfs" if about["modules"] else None,
         no_guest=about["no_guest"],
+    )
+
+
+def _not_built_in(name: str, elf: bytes) -> str:
+    """Why a kernel without modules can be no guest; empty if it can."""
+    missing = [needed for needed in initramfs.FILESYSTEMS if f"{needed}\0".encode() not in elf]
+    if not missing:
+        return ""
+    return (
+        f"{name} has no {', '.join(missing)} built in, which every guest needs; give its modules "
+        "with --modules (for a side with modules=)"
     )
 
 

@@ -96,7 +96,7 @@ def build_parts(
     """Build the modules and tools of the named file systems from source; cached by content.
 
     `user_files` are TOML files of the user. `spec` and `tree` are the inputs from which
-    `kernels.resolve` made the kernel. `given` are modules that the user has built: FscaleError if
+    `kernels.of_guest` made the kernel. `given` are modules that the user has built: FscaleError if
     they are for another version of Linux, or if the kernel lacks a file system. Unknown names are
     ignored here: the guest refuses them.
     """

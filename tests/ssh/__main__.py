@@ -9,6 +9,8 @@ minutes.
 import os
 import sys
 import tempfile
+import time
+import traceback
 from pathlib import Path
 
 from tests.ssh.box import Box
@@ -18,18 +20,27 @@ from tests.ssh.proofs import PROOFS
 PORT = 22722
 
 
-def main() -> None:
-    """Run the proofs that are named, by default all."""
+def main() -> int:
+    """Run the proofs that are named, by default all; 1 if one fails."""
     asked = sys.argv[1:] or list(PROOFS)
+    failed = []
     with tempfile.TemporaryDirectory(prefix="fscale-ssh-test-") as named:
         place = Path(os.environ.get("FSCALE_SSH_TEST", named))
         with running(steps(), place, PORT) as config:
             box = Box(place, config)
             for name in asked:
                 print(f"== {name}: {PROOFS[name].__doc__}", flush=True)
-                PROOFS[name](box)
-                box.check_left_alone()
+                began = time.monotonic()
+                try:
+                    PROOFS[name](box)
+                    box.check_left_alone()
+                except AssertionError:
+                    traceback.print_exc()
+                    failed.append(name)
+                print(f"== {name}: {time.monotonic() - began:.0f} s", flush=True)
+    print(f"failed: {', '.join(failed)}" if failed else "all as it should be")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

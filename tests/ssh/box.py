@@ -7,10 +7,12 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fscale.model import paths
+from fscale.model.errors import Exit
 
 # What a command may change there: kernel, mounts, CPUs, links, its own files.
 _STATE = """
@@ -50,14 +52,43 @@ class Box:
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a command of fscale on the machine."""
-        argv = [str(paths.ROOT / "bin/fscale"), *words, "--on", "ssh:testbox"]
-        return subprocess.Popen(argv, env=self._environment)
+        return subprocess.Popen(_argv(words, "testbox"), env=self._environment)
 
-    def fscale(self, *words: str) -> int:
-        """Run a command of fscale on the machine; its exit code."""
+    def fscale(self, *words: str, host: str = "testbox") -> int:
+        """Run a command of fscale on the machine, by one of its names; its exit code."""
+        return self._run(_argv(words, host))
+
+    def refused(self, *words: str, host: str = "testbox") -> str:
+        """What a command says that is to be refused."""
+        done = subprocess.run(
+            _argv(words, host),
+            env=self._environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        print(f"{words[0]}: exit code {done.returncode}: {done.stderr}", flush=True)
+        assert done.returncode == Exit.USAGE
+        return done.stderr
+
+    def bisect(self, repository: Path, *words: str) -> int:
+        """Let git bisect the commits of a repository, the last of which is bad; its exit code."""
+        git = ["git", "-C", str(repository), "bisect"]
+        roots = subprocess.run(
+            ["git", "-C", str(repository), "rev-list", "--max-parents=0", "HEAD"],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        subprocess.run([*git, "start", "HEAD", roots.stdout.strip()], check=True)
+        build = words.index("--")
+        step = _argv(words[:build], "testbox") + list(words[build:])
+        return self._run([*git, "run", *step])
+
+    def _run(self, argv: list[str]) -> int:
         began = time.monotonic()
-        code = self.start(*words).wait()
-        print(f"{words[0]}: exit code {code} after {time.monotonic() - began:.0f} s", flush=True)
+        code = subprocess.run(argv, env=self._environment, check=False).returncode
+        print(f"{argv[1]}: exit code {code} after {time.monotonic() - began:.0f} s", flush=True)
         return code
 
     def judgements(self, output: Path) -> list[dict[str, Any]]:
@@ -76,3 +107,7 @@ class Box:
         state = self.ask(_STATE)
         assert state == self._state, f"the machine was\n{self._state}\nand is\n{state}"
         print("the machine is as it was", flush=True)
+
+
+def _argv(words: Sequence[str], host: str) -> list[str]:
+    return [str(paths.ROOT / "bin/fscale"), *words, "--on", f"ssh:{host}"]

@@ -46,18 +46,22 @@ def image(steps: Steps) -> Path:
             ("etc/systemd/network/all.network", NETWORK),
             ("etc/fstab", FSTAB),
             ("etc/hostname", "testbox\n"),
+            ("etc/sudoers.d/tester", "tester ALL=(ALL) NOPASSWD:ALL\n"),
             ("etc/initramfs-tools/conf.d/testbox", "MODULES=list\n"),
             ("etc/initramfs-tools/modules", "virtio_pci\nvirtio_blk\next4\n"),
         ):
             (tree / name).write_text(text)
         steps.run(["chroot", str(tree), "systemctl", "enable", "systemd-networkd", "ssh"], "units")
         steps.run(["chroot", str(tree), "systemctl", "mask", *MASKED], "masking units")
+        steps.run(["chroot", str(tree), "useradd", "-m", "-s", "/bin/sh", "tester"], "the user")
         steps.run(["chroot", str(tree), "update-initramfs", "-u"], "the small initramfs")
         for key in ("user", "host"):
             generate = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
             steps.run(generate, f"the key of the {key}")
-        (tree / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
-        shutil.copy(directory / "user.pub", tree / "root/.ssh/authorized_keys")
+        for home in ("root", "home/tester"):
+            (tree / home / ".ssh").mkdir(mode=0o700, exist_ok=True)
+            shutil.copy(directory / "user.pub", tree / home / ".ssh/authorized_keys")
+        steps.run(["chroot", str(tree), "chown", "-R", "tester:", "/home/tester"], "its home")
         for name in ("host", "host.pub"):
             suffix = name.removeprefix("host")
             shutil.copy(directory / name, tree / f"etc/ssh/ssh_host_ed25519_key{suffix}")
@@ -68,12 +72,16 @@ def image(steps: Steps) -> Path:
         steps.run(disk, "making the disk")
         shutil.rmtree(tree)
 
-    return entry("ssh-machine", digest(PACKAGES, MASKED, root_suite(), 1), build)
+    return entry("ssh-machine", digest(PACKAGES, MASKED, root_suite(), 2), build)
 
 
 @contextlib.contextmanager
 def running(steps: Steps, place: Path, port: int, accelerator: str = "tcg") -> Iterator[Path]:
-    """Run the machine; the configuration of ssh that names it `testbox`."""
+    """Run the machine; the configuration of ssh that names it `testbox`.
+
+    `testbox-user` is an ordinary user behind a jump host, which is the machine itself;
+    `testbox-unknown` has a host key that nobody confirmed.
+    """
     made = image(steps)
     disk = place / "disk"
     subprocess.run(["cp", "--sparse=always", made / "disk", disk], check=True)
@@ -81,10 +89,12 @@ def running(steps: Steps, place: Path, port: int, accelerator: str = "tcg") -> I
     shutil.copy(made / "user", key)
     key.chmod(0o600)
     kind, host_key = (made / "host.pub").read_text().split()[:2]
-    (place / "known").write_text(f"[127.0.0.1]:{port} {kind} {host_key}\n")
+    (place / "known").write_text(f"[127.0.0.1]:{port},127.0.0.1 {kind} {host_key}\n")
     config = place / "config"
     config.write_text(
-        f"Host testbox\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {key}\n"
+        "Host testbox-user\nUser tester\nProxyJump testbox\nPort 22\n"
+        "Host testbox-unknown\nUserKnownHostsFile /dev/null\n"
+        f"Host testbox*\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {key}\n"
         f"IdentitiesOnly yes\nUserKnownHostsFile {place}/known\n"
     )
     emulator = qemu.find(steps)

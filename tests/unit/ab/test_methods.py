@@ -429,7 +429,7 @@ def test_an_image_is_booted_with_the_modules_of_its_side(monkeypatch: pytest.Mon
     def resolve(spec: str, _: object, *, modules: Path | None) -> None:
         raise Reached(spec, str(modules))
 
-    monkeypatch.setattr(guests.kernels, "resolve", resolve)
+    monkeypatch.setattr(guests.kernels, "of_guest", resolve)
     monkeypatch.setattr(guests.rootfs, "images", lambda _: None)
     sides = [parse("xfs:kernel=/b/bzImage:modules=/lib/m")] * 2
     with pytest.raises(Reached) as reached:

@@ -9,11 +9,10 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
-from fscale.vm import guest, initramfs, vmlinux
+from fscale.vm import initramfs, vmlinux
 from fscale.vm import kernel as kernels
 from fscale.vm.bootable import bootable
-from fscale.vm.kernel import Kernel, module_of, resolve
-from fscale.vm.request import GuestRequest
+from fscale.vm.kernel import Kernel, module_of, of_guest, resolve
 from fscale.vm.steps import Steps
 
 RELEASE = "6.1.0"
@@ -180,11 +179,16 @@ def test_an_image_that_cannot_be_a_guest_is_refused_before_its_boot(
     tmp_path: Path, built: list[Path | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bzImage").write_bytes(image())
+    package(tmp_path, MODULES, ORDER)
     monkeypatch.setattr(vmlinux, "extract", lambda _image: b"overlay\0")
     monkeypatch.setattr(vmlinux, "has_pvh_entry", lambda _elf: False)
-    with pytest.raises(FscaleError, match="bzImage has no squashfs, 9p built in"):
-        resolve(str(tmp_path / "bzImage"), Steps(Console(file=StringIO())))
+    monkeypatch.setattr(vmlinux, "build_id", lambda _elf: None)
+    spec, steps = str(tmp_path / "bzImage"), Steps(Console(file=StringIO()))
+    with pytest.raises(FscaleError, match=f"bzImage {RELEASE} has no squashfs, 9p built in"):
+        of_guest(spec, steps)
     assert built == [None]
+    # A machine, which has an initramfs of its own, needs no more than the modules of a kernel.
+    assert bootable(spec, tmp_path / MODULES, steps).release == RELEASE
 
 
 def test_an_image_alone_is_said_to_have_no_modules(
@@ -212,4 +216,4 @@ def test_a_kernel_that_no_guest_can_boot_is_one_for_a_machine(
     spec = str(package(tmp_path, IMAGE, files))
     assert bootable(spec, None, steps).release == RELEASE
     with pytest.raises(FscaleError, match="no virtio_pci, which every guest needs"):
-        guest.prepare(resolve(spec, steps), GuestRequest(), {}, steps)
+        of_guest(spec, steps)
