@@ -3,6 +3,7 @@
 
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from tests.ssh.machine import steps
 
 MOMENTS = 5
 LONGEST = 300.0
+COMMITS, PLANTED = 8, 5
+BOOTS = 10
 # Two boots a side are too few for a verdict, and each more takes minutes.
 FEW = ["--repetitions", "4", "--fdr", "0.1", "--metric", "throughput"]
 CELL = ["--workload", "MWCL", "--cores", "1", "--duration", "0.2", "--set", "warmup=0"]
@@ -84,6 +87,66 @@ def cut(box: Box) -> None:
     box.judgements(box.place / "cut")
 
 
+def other_user(box: Box) -> None:
+    """An ordinary user with sudo, behind a jump host, boots kernels."""
+    own = f"kernel:{box.own}"
+    argv = _ab(box, "user", own, own, "--fs", "tmpfs", *FEW)
+    assert box.fscale(*argv, host="testbox-user") == 0
+    box.judgements(box.place / "user")
+
+
+def refusals(box: Box) -> None:
+    """An unknown host key and a full disk are refused; a clock that is a year late is not."""
+    options = [*CELL, "--fs", "tmpfs", "--repetitions", "1", "--output"]
+    name = str(box.place / "unknown")
+    assert "key" in box.refused("run", "smoke", *options, name, host="testbox-unknown")
+    box.ask("fallocate -l $(($(df --output=avail -B1 /var/tmp | tail -1) - 4000000)) /root/full")
+    assert "space" in box.refused("run", "smoke", *options, str(box.place / "full"))
+    box.ask("rm /root/full; date -s '1 year ago'")
+    assert box.fscale("run", "smoke", *options, str(box.place / "late")) == 0
+    box.ask(f"date -s @{time.time():.0f}")
+
+
+def bisected(box: Box) -> None:
+    """The planted commit of eight is found."""
+    repository = box.place / "repository"
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
+    repository.mkdir()
+    subprocess.run([*git, "init", "-q"], check=True)
+    for number in range(COMMITS):
+        plant = "create" if number >= PLANTED else "none"
+        made = kernel(plant, steps()).partition(":modules=")[2]
+        (repository / "build").write_text(f"ln -sfn {made} made # {number}\n")
+        subprocess.run([*git, "add", "build"], check=True)
+        subprocess.run([*git, "commit", "-qm", str(number)], check=True)
+    base = "ext4:" + kernel("none", steps())
+    new = f"ext4:kernel={repository}/made/bzImage:modules={repository}/made"
+    sides = ["--base", base.replace("kernel:", "kernel=", 1), "--new", new]
+    words = [
+        *sides,
+        "--suite",
+        "smoke",
+        *CELL,
+        "--metric",
+        "throughput",
+        "--output",
+        str(box.place / "bisected"),
+    ]
+    assert box.bisect(repository, "bisect", *words, "--", "sh", "build") == 0
+    log = [*git, "log", "-1", "--format=%s", "refs/bisect/bad"]
+    bad = subprocess.run(log, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert int(bad) == PLANTED, bad
+
+
+def variance(box: Box) -> None:
+    """How much boots of one kernel differ, and how often halves of them are called different."""
+    output = box.place / "variance"
+    own = f"tmpfs:kernel={box.own}"
+    words = ["--suite", "smoke", *CELL, "--metric", "throughput", "--repetitions", str(BOOTS)]
+    words += ["--max-minutes", "60", "--output", str(output)]
+    assert box.fscale("noise", "--fs", own, *words) in (0, 1)
+
+
 PROOFS: dict[str, Callable[[Box], None]] = {
     "run": run,
     "same": same,
@@ -91,6 +154,10 @@ PROOFS: dict[str, Callable[[Box], None]] = {
     "panic": _broken("panic", "came back with its own kernel"),
     "hang": _broken("hang", "panicked or hung"),
     "mute": _broken("mute", "was reset"),
+    "refusals": refusals,
+    "user": other_user,
+    "bisect": bisected,
+    "variance": variance,
     "cut": cut,
     "killed": killed,
 }
