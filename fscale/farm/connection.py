@@ -119,7 +119,8 @@ def _await_ready(output: IO[bytes], host: str, errors: Tail) -> None:
             return
         if read > MOST_OUTPUT:
             break
-    reason = summarise_failure(errors.text() if read <= MOST_OUTPUT else "its shell prints a lot")
+    said = errors.text() if read <= MOST_OUTPUT else "its shell prints a lot"
+    reason = summarise_failure(said).rstrip(".")
     raise FscaleError(f"cannot connect to {host}: {reason or 'no reason given'}; try `ssh {host}`")
 
 

@@ -211,6 +211,9 @@ def build_module(source: Path, target: BuildTarget, steps: Steps) -> list[Path]:
 
     For a Debian kernel it is built in a Debian tree of the suite, with that suite's compiler: the
     headers of 6.12 do not work with the gcc of bookworm. That needs root, for chroot.
+
+    Raises:
+        FscaleError: it is no source of a module, or does not build one.
     """
     files = module_files(source)
     if not any((source / name).exists() for name in ("Makefile", "Kbuild")):
@@ -237,7 +240,13 @@ def build_module(source: Path, target: BuildTarget, steps: Steps) -> list[Path]:
                 _add_types(work, builder, target, steps)
             named = directory / source.resolve().name
             named.mkdir()
-            for path in work.rglob("*.ko"):
+            objects = list(work.rglob("*.ko"))
+            if not objects:
+                raise FscaleError(
+                    f"the Makefile of {source} builds no module for {target.release}: there is no "
+                    ".ko; its obj-m may need an option, as in `obj-m += NAME.o`"
+                )
+            for path in objects:
                 shutil.copy(path, named / path.name)
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -471,6 +471,17 @@ def test_a_directory_without_a_makefile_is_no_module(tmp_path, steps):
         kbuild.build_module(tmp_path, kbuild.suite_target("6.1", "6.1.0"), steps)
 
 
+def test_a_makefile_that_builds_no_module_is_told_each_time(tmp_path, steps, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("tree", "source"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Makefile").write_text("modules:\n")
+    target = kbuild.BuildTarget(None, "6.1.0", tmp_path / "tree", "key")
+    for _ in range(2):
+        with pytest.raises(FscaleError, match=r"builds no module for 6\.1\.0"):
+            kbuild.build_module(tmp_path / "source", target, steps)
+
+
 def test_a_module_is_built_for_a_suite_or_a_built_tree(tmp_path):
     assert kbuild.suite_target("trixie:linux-image-x", "6.12.1").suite == "trixie"
     with pytest.raises(FscaleError, match="--kernel-tree"):
