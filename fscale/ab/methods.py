@@ -10,7 +10,7 @@ from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 _ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
 _OF_QEMU = ("filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
 _IN_GUESTS = ("fs", *_OF_QEMU)
-_OF_BOOTS = ("reset_command", "console_command")
+_OF_BOOTS = ("reset_command", "console_command", "boot_timeout")
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "option", "suite_keys"),
     *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS, *_OF_BOOTS),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands of the user that run here and concern another machine: its reset and its console."""
+"""What the user says of a machine that boots kernels: its reset, its console, its time to boot."""
 
 import contextlib
 import os
@@ -12,6 +12,7 @@ from fscale.model.errors import FscaleError
 from fscale.system.executor import summarise_failure
 
 RESET_SECONDS = 120.0
+BOOT_SECONDS = 600.0
 CONSOLE_BYTES = 1 << 20
 """what is kept of a console: a crash, and what the machine's own kernel prints when it boots"""
 _GRACE_SECONDS = 2.0
@@ -19,12 +20,14 @@ _GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Controls:
-    """Shell commands; None: there is none."""
+    """Shell commands, which run here; None: there is none."""
 
     reset: str | None = None
     """resets the machine, as a power switch does"""
     console: str | None = None
     """prints what the machine prints on its console, until it is terminated"""
+    boot_seconds: float = BOOT_SECONDS
+    """how long a boot may take until the machine is reset, and then until it is given up"""
 
 
 def reset(command: str) -> None:

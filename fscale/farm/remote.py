@@ -16,8 +16,6 @@ from fscale.model.errors import Exit, FscaleError
 PATIENCE_SECONDS = 120.0
 """how long a machine may be unreachable whose connection broke"""
 RETRY_SECONDS = 5.0
-BOOT_SECONDS = 600.0
-"""how long a boot may take until the machine is reset, and then until it is given up"""
 _BY_HAND = "reset it, which boots its own kernel, and give `fscale restore --on`"
 
 
@@ -90,7 +88,7 @@ class Remote:
         except Lost:
             self.recover()
             raise
-        visit.let_go(2 * BOOT_SECONDS)
+        visit.let_go(2 * self.controls.boot_seconds)
         self._end_console()
         if self.controls.console:
             self._console = Console(self.controls.console)
@@ -99,8 +97,8 @@ class Remote:
         self._stack.close()
         if why := self._await(lambda: self._return(visit.boot_id)):
             raise Broken(
-                f"{self.host} did not come back within {BOOT_SECONDS:.0f} s of the boot, and was "
-                f"reset ({why})"
+                f"{self.host} did not come back within {self.controls.boot_seconds:.0f} s of the "
+                f"boot, and was reset ({why})"
             )
         if not self.under_test:
             raise Broken(
@@ -164,7 +162,7 @@ class Remote:
         """Visit the machine again after a boot."""
         self._enter_again()
         if self.visit.boot_id == booted_before:
-            self.visit.let_go(2 * BOOT_SECONDS)
+            self.visit.let_go(2 * self.controls.boot_seconds)
             self._stack.close()
             raise FscaleError(f"{self.host} has not begun to boot")
 
@@ -199,7 +197,7 @@ class Remote:
         raise FscaleError(f"{self.host} still runs another kernel")
 
     def _await(self, attempt: Callable[[], None]) -> str:
-        """Try until a machine that boots can be visited; reset it if that takes BOOT_SECONDS.
+        """Try until a machine that boots can be visited; reset it if that takes too long.
 
         Return why it was reset; empty: it was not.
 
@@ -207,7 +205,7 @@ class Remote:
             NotBack: it did not come back after the reset either.
         """
         why = ""
-        while reason := _try(attempt):
+        while reason := _try(attempt, self.controls.boot_seconds):
             if why:
                 raise NotBack(f"{self.host} did not come back after a reset ({reason}); {_BY_HAND}")
             why = reason
@@ -215,9 +213,10 @@ class Remote:
         return why
 
     def _reset(self, why: str) -> None:
-        late = f"{self.host} did not come back within {BOOT_SECONDS:.0f} s ({why})"
+        seconds = f"{self.controls.boot_seconds:.0f} s"
+        late = f"{self.host} did not come back within {seconds} ({why})"
         if self.controls.reset is None:
-            self._say(f"{late}; reset it within {BOOT_SECONDS:.0f} s: a reset boots its own kernel")
+            self._say(f"{late}; reset it within {seconds}: a reset boots its own kernel")
             return
         self._say(f"{late}; resetting it")
         try:
@@ -226,9 +225,9 @@ class Remote:
             raise NotBack(f"{late}; {error}; {_BY_HAND}") from None
 
 
-def _try(attempt: Callable[[], None]) -> str:
-    """Try for BOOT_SECONDS; return why it failed at last, or nothing."""
-    end = time.monotonic() + BOOT_SECONDS
+def _try(attempt: Callable[[], None], seconds: float) -> str:
+    """Try for so long; return why it failed at last, or nothing."""
+    end = time.monotonic() + seconds
     while True:
         try:
             attempt()

@@ -52,6 +52,7 @@ def _broken(plant: str, told: str) -> Callable[[Box], None]:
     def proof(box: Box) -> None:
         sides = kernel("none", steps()), kernel(plant, steps())
         control = ["--reset-command", box.reset, "--console-command", box.console]
+        control += ["--boot-timeout", "180"]
         assert box.fscale(*_ab(box, plant, *sides, "--fs", "ext4", *FEW, *control)) == 1
         text = "".join(log.read_text() for log in (box.place / plant / "boots").glob("B*.log"))
         assert told in text, text

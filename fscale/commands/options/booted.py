@@ -12,7 +12,7 @@ from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.helptext import PLACE
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import booting
-from fscale.farm.controls import Controls
+from fscale.farm.controls import BOOT_SECONDS, Controls
 from fscale.model.variant import Variant
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
@@ -20,7 +20,7 @@ from fscale.vm.steps import Steps
 
 @dataclass(frozen=True)
 class ControlOptions:
-    """Commands that run here, for the machine that boots kernels."""
+    """What concerns the machine that boots kernels."""
 
     reset_command: Annotated[
         str | None,
@@ -42,10 +42,21 @@ class ControlOptions:
         ),
     ] = None
 
+    boot_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=10,
+            max=7200,
+            help="With --on ssh:HOST: how long a boot may take until HOST is reset.",
+            rich_help_panel=PLACE,
+        ),
+    ] = BOOT_SECONDS
+
     @property
     def controls(self) -> Controls:
-        """The commands as an engine takes them."""
-        return Controls(self.reset_command, self.console_command)
+        """The same as an engine takes it."""
+        return Controls(self.reset_command, self.console_command, self.boot_timeout)
 
 
 def compare_boots(

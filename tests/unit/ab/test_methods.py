@@ -113,7 +113,11 @@ IN_GUESTS = {
     "--append": ("quiet", "'quiet'"),
     "--timeout": ("78", "78"),
 }
-OF_A_BOOTED_MACHINE = {"--reset-command": ("reset", ""), "--console-command": ("cat", "")}
+OF_A_BOOTED_MACHINE = {
+    "--reset-command": ("reset", ""),
+    "--console-command": ("cat", ""),
+    "--boot-timeout": ("60", ""),
+}
 GIVEN |= IN_GUESTS | OF_A_BOOTED_MACHINE
 OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--pause", "--fdr")
 ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on"}

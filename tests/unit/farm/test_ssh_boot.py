@@ -38,7 +38,6 @@ OWN = "6.1.0-own #1 Debian"
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     monkeypatch.setattr(remote, "RETRY_SECONDS", 0.1)
-    monkeypatch.setattr(remote, "BOOT_SECONDS", 60.0)
     made = Machine(tmp_path / "machine")
     made.use(monkeypatch)
     made.tell("fake")
@@ -129,14 +128,11 @@ def test_a_kernel_that_panics_is_broken(machine: Machine, kernel: Bootable) -> N
     assert text(machine, "rebooted") == "rebooted\n"
 
 
-def test_a_kernel_that_hangs_is_reset(
-    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "BOOT_SECONDS", 3.0)
+def test_a_kernel_that_hangs_is_reset(machine: Machine, kernel: Bootable) -> None:
     machine.tell("hangs")
     console = "echo 'starting\\033[0m\r'; echo waiting; exec sleep 600"
     with open_engine("ssh:box", print) as engine:
-        engine.use(Controls(f"sh {machine.place}/reset", console))  # type: ignore[attr-defined]
+        engine.use(Controls(f"sh {machine.place}/reset", console, 3))  # type: ignore[attr-defined]
         with pytest.raises(Broken, match="did not come back within 3 s of the boot, and was reset"):
             engine.boot(kernel)  # type: ignore[attr-defined]
         assert engine.evidence() == "console:\nstarting\nwaiting"  # type: ignore[attr-defined]
@@ -144,10 +140,7 @@ def test_a_kernel_that_hangs_is_reset(
     assert not text(machine, "rebooted")
 
 
-def test_without_a_command_the_user_is_asked_to_reset(
-    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "BOOT_SECONDS", 3.0)
+def test_without_a_command_the_user_is_asked_to_reset(machine: Machine, kernel: Bootable) -> None:
     machine.tell("hangs")
 
     def say(line: str) -> None:
@@ -155,19 +148,17 @@ def test_without_a_command_the_user_is_asked_to_reset(
             machine.reset()
 
     with open_engine("ssh:box", say) as engine, pytest.raises(Broken, match="was reset"):
+        engine.use(Controls(boot_seconds=3))  # type: ignore[attr-defined]
         engine.boot(kernel)  # type: ignore[attr-defined]
 
 
-def test_a_reset_that_fails_ends_the_command(
-    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "BOOT_SECONDS", 1.0)
+def test_a_reset_that_fails_ends_the_command(machine: Machine, kernel: Bootable) -> None:
     machine.tell("hangs")
     with (
         pytest.raises(NotBack, match="failed with exit code 3: no power; reset it, which boots"),
         open_engine("ssh:box", print) as engine,
     ):
-        engine.use(Controls("echo no power; exit 3"))  # type: ignore[attr-defined]
+        engine.use(Controls("echo no power; exit 3", boot_seconds=1))  # type: ignore[attr-defined]
         engine.boot(kernel)  # type: ignore[attr-defined]
     machine.reset()
     assert machine.directories
@@ -265,9 +256,9 @@ def test_commands_boot_kernels_there(
     used: list[Controls] = []
     monkeypatch.setattr(ssh.Ssh, "use", lambda _, controls: used.append(controls))
     more = ["--suite", "smoke", "--on", "ssh:box", "--reset-command", "r", "--console-command", "c"]
-    output = ["--output", str(tmp_path / "out")]
+    output = ["--boot-timeout", "900", "--output", str(tmp_path / "out")]
     assert "box: no kernel 1.2.3 is installed" in told([*command, *more, *output])
-    assert used == [Controls("r", "c")]
+    assert used == [Controls("r", "c", 900)]
 
 
 @pytest.mark.parametrize(
