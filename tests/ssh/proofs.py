@@ -5,8 +5,15 @@ import random
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 
+from fscale.ab.loop import judge_cells
+from fscale.ab.record import Looks
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import THROUGHPUT
+from fscale.model.results import Cell
 from tests.ssh.box import Box
 from tests.ssh.kernels import kernel
 from tests.ssh.machine import steps
@@ -14,7 +21,7 @@ from tests.ssh.machine import steps
 MOMENTS = 5
 LONGEST = 300.0
 COMMITS, PLANTED = 8, 5
-BOOTS = 10
+BOOTS, SPLITS = 10, 400
 # Two boots a side are too few for a verdict, and each more takes minutes.
 FEW = ["--repetitions", "4", "--fdr", "0.1", "--metric", "throughput"]
 CELL = ["--workload", "MWCL", "--cores", "1", "--duration", "0.2", "--set", "warmup=0"]
@@ -146,6 +153,27 @@ def variance(box: Box) -> None:
     words = ["--suite", "smoke", *CELL, "--metric", "throughput", "--repetitions", str(BOOTS)]
     words += ["--max-minutes", "60", "--output", str(output)]
     assert box.fscale("noise", "--fs", own, *words) in (0, 1)
+    sides = open_sides(output, None)
+    boots = [*sides.base_cells, *sides.new_cells]
+    print(f"{len(boots)} boots: {sorted(cell.ops_per_second for cell in boots)} per second")
+    found = Counter(_halves(boots, seed) for seed in range(SPLITS))
+    print(f"of {SPLITS} splits: {dict(found)}", flush=True)
+    assert found["slower"] + found["faster"] <= 0.05 * SPLITS
+
+
+def _halves(boots: list[Cell], seed: int) -> str:
+    """The verdict on a random half of the boots against the other."""
+    mixed = random.Random(seed).sample(boots, len(boots))
+    cells = [
+        cell.model_copy(update={"key": cell.key.model_copy(update=place)})
+        for cell, place in zip(mixed, _places(len(mixed)), strict=True)
+    ]
+    (judged,) = judge_cells(cells, Settings(metrics=(THROUGHPUT,)), Looks())
+    return judged.verdict
+
+
+def _places(count: int) -> list[dict[str, object]]:
+    return [{"side": "AB"[n % 2], "repetition": n // 2 + 1} for n in range(count)]
 
 
 PROOFS: dict[str, Callable[[Box], None]] = {
