@@ -4,6 +4,7 @@
 #   kexec.sh adopt DIRECTORY OTHER                    takes over what a killed command left; prints it
 #   kexec.sh load DIRECTORY RELEASE [IMAGE MODULES]   files of DIRECTORY/objects; else an installed one
 #   kexec.sh go DIRECTORY                             boots what was loaded
+#   kexec.sh settle DIRECTORY                         waits until the boot is over and CPUs are idle
 #   kexec.sh pstore DIRECTORY                         prints what crashes have stored since the load
 #   kexec.sh leave DIRECTORY                          removes all, and reboots from another kernel
 # The boot loader is not changed: each reset leads back to the machine's own kernel.
@@ -98,6 +99,23 @@ make_initramfs() {
     else
         fail "neither mkinitramfs nor dracut is installed; apt-get install initramfs-tools"
     fi
+}
+
+# Services start when ssh is up already. What takes a CPU for longer than two minutes is no part of a
+# boot.
+settle() {
+    ! command -v systemctl >/dev/null || timeout 300 systemctl is-system-running --wait >/dev/null || :
+    tick=$(getconf CLK_TCK)
+    for _ in $(seq 60); do
+        before=$(($(busy)))
+        sleep 2
+        [ $((10 * ($(busy) - before))) -gt $((2 * tick)) ] || break # a tenth of a CPU
+    done
+}
+
+# The terms of a sum: user, nice and system time of all CPUs.
+busy() {
+    sed -n 's/^cpu  *\([0-9]*\) \([0-9]*\) \([0-9]*\) .*/\1 + \2 + \3/p' /proc/stat
 }
 
 # systemd moves the files of /sys/fs/pstore.

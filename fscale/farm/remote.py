@@ -74,11 +74,11 @@ class Remote:
         return self._left is not None and self.visit.running != self._home
 
     def boot(self, kernel: Bootable) -> None:
-        """Boot a kernel, and wait until the machine is back.
+        """Boot a kernel, and wait until the machine is back and has nothing more to do.
 
         Raises:
             Broken: it did not come up; the machine runs its own kernel.
-            Lost: the connection broke before the boot; the machine runs its own kernel.
+            Lost: the connection broke; the machine runs its own kernel.
             NotBack: the machine did not come back.
             FscaleError: the machine cannot boot that kernel.
         """
@@ -105,6 +105,12 @@ class Remote:
                 f"{self.host} came back with its own kernel: the one under test panicked while it "
                 "booted, or did not start"
             )
+        try:
+            self.visit.kexec("settle")
+        except Lost as error:
+            if self.recover():
+                raise Broken(f"the kernel panicked or hung after its boot: {error}") from None
+            raise
 
     def _load(self, kernel: Bootable) -> None:
         visit, files = self.visit, []

@@ -24,6 +24,7 @@ _OF_PROC = """
 for word; do
     case $word in
     /proc/cmdline) set -- "$@" "$SSH_STUB/boot/cmdline" ;;
+    /proc/stat) set -- "$@" "$SSH_STUB/boot/stat" ;;
     /proc/sys/kernel/random/boot_id) set -- "$@" "$SSH_STUB/boot/id" ;;
     *) set -- "$@" "$word" ;;
     esac
@@ -38,7 +39,7 @@ echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
 """
 _BOOT = f"""{_COUNT}
 touch $SSH_STUB/cut
-[ -e $SSH_STUB/hangs ] || (sleep 1; rm $SSH_STUB/cut) >/dev/null 2>&1 </dev/null &
+[ -e $SSH_STUB/hangs ] || (/bin/sleep 1; rm $SSH_STUB/cut) >/dev/null 2>&1 </dev/null &
 """
 # What is loaded is told by the initramfs, whose content is the release.
 _KEXEC = (
@@ -136,6 +137,8 @@ class Machine:
         self.program("install", _INSTALL)
         self.program("kexec", _KEXEC)
         self.program("systemctl", _SYSTEMCTL)
+        self.tell("boot/stat", "cpu  1 2 3 4\n")
+        self.program("sleep", 'echo "$*" >>$SSH_STUB/slept')
         self.tell(
             "reset", f"SSH_STUB={self.place}{_OWN}{_COUNT}rm -f $SSH_STUB/hangs $SSH_STUB/cut"
         )

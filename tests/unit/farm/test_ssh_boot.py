@@ -80,8 +80,19 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     assert "OnBootSec=900" in leave
     (stop, enable) = ["stop fscale-leave.timer", "--quiet enable fscale-leave.timer"]
     disable = "--quiet disable fscale-leave.timer"
-    assert text(machine, "systemctl").splitlines() == [stop, enable] * 2 + [disable]
+    ended = "is-system-running --wait"
+    assert text(machine, "systemctl").splitlines() == [stop, enable, ended] * 2 + [disable]
     assert said[-1] == f"box runs its own kernel again: {OWN}"
+
+
+def test_nothing_is_measured_before_the_cpus_are_idle(machine: Machine, kernel: Bootable) -> None:
+    busy = """echo >>$SSH_STUB/slept
+        slept=$(wc -l <$SSH_STUB/slept)
+        [ "$slept" -gt 3 ] || echo "cpu  $slept 0 ${slept}00 4" >$SSH_STUB/boot/stat"""
+    machine.program("sleep", busy)
+    with open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "slept") == "\n" * 4
 
 
 def test_kernels_may_differ_only_in_their_modules(
