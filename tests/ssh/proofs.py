@@ -98,9 +98,9 @@ def cut(box: Box) -> None:
 def other_user(box: Box) -> None:
     """An ordinary user with sudo, behind a jump host, boots kernels."""
     own = f"kernel:{box.own}"
-    argv = _ab(box, "user", own, own, "--fs", "tmpfs", *FEW)
+    argv = _ab(box, "other-user", own, own, "--fs", "tmpfs", *FEW)
     assert box.fscale(*argv, host="testbox-user") == 0
-    box.judgements(box.place / "user")
+    box.judgements(box.place / "other-user")
 
 
 def refusals(box: Box) -> None:
