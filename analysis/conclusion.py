@@ -28,15 +28,20 @@ _VERBS = {
 _GOOD = (Scaling.SCALES, Scaling.SUPERLINEAR)
 
 
-def sentences(results: Results) -> list[str]:
-    """One for each medium and I/O mode of a run: how many curves do what, and the worst one."""
-    pages = arrange(
+def pages_of(results: Results) -> list[Page]:
+    """The curves of a run, a page for each medium and I/O mode."""
+    return arrange(
         summarise(results.scored),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),
         {None: control_of(results)},
     )
+
+
+def sentences(results: Results) -> list[str]:
+    """One for each medium and I/O mode of a run: how many curves do what, and the worst one."""
+    pages = pages_of(results)
     doubt = _doubt(results)
     several = len(pages) > 1
     return [f"{page.title}: {doubt}{of(page)}" if several else doubt + of(page) for page in pages]

@@ -61,7 +61,7 @@ def _known(report: Report, columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def troubles(report: Report) -> list[Exclusion]:
-    """Cells that are not in the figures, or were disturbed or throttled.
+    """Cells that are not in the figures, or were disturbed, measured again or throttled.
 
     Cells whose reasons differ only in numbers share a line with the range of the numbers.
     """
@@ -84,6 +84,8 @@ def _remarks(report: Report) -> Iterator[tuple[str, str, str]]:
             yield "profile", "a profiling repetition; never scored", cell.id
         if cell.status == "ok" and cell.disturbed is not None:
             yield "disturbed", cell.disturbed, cell.id
+        if cell.replaces is not None:
+            yield "remeasured", f"the first time {cell.replaces}", cell.id
         if cell.thermal_throttled:
             yield "throttled", f"because of heat, {cell.thermal_throttled} times", cell.id
 

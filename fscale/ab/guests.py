@@ -226,7 +226,7 @@ class GuestPlan(BootPlan):
             argv=[
                 *("python3", "-m", "fscale", "run", *self.arguments),
                 *(("--fs", named) if named else ()),
-                *("--set", "control=0"),
+                *("--set", "control=0", "--remeasure", "0"),
                 *("--output", "/results", "--repetitions", "1", "--seed", str(self.seed + number)),
                 *more,
             ],

@@ -42,7 +42,7 @@ class MachinePlan(BootPlan):
     def request_of(self, name: str, repetition: int) -> Request:
         """What a boot of a side measures, and where its results go."""
         variant = self.sides[name].variant
-        overrides = self.request.overrides | {"repetitions": 1, "control": 0}
+        overrides = self.request.overrides | {"repetitions": 1, "control": 0, "remeasure": 0}
         if variant.name:
             overrides["filesystems"] = [variant.filesystem]
         output = boot_directory(self.output, name, repetition)

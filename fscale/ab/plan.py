@@ -186,9 +186,10 @@ def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     one_side = replace(
         request,
         output=request.output / f"side-{name}",
-        # Both sides run on the same machine, so controls would not tell them apart.
+        # Both sides run on the same machine, so controls would not tell them apart. A cell that is
+        # measured again would leave its place beside the other side's.
         overrides=request.overrides
-        | {"filesystems": [side.filesystem], "repetitions": 1, "control": 0},
+        | {"filesystems": [side.filesystem], "repetitions": 1, "control": 0, "remeasure": 0},
         explicit=request.explicit | {side.filesystem},
         binary=side.binary or request.binary,
     )

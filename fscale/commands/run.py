@@ -24,6 +24,7 @@ from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.model.terminal import print_line, say, terminal
 from fscale.runner.prepare import prepare
+from fscale.runner.remeasure import Choice
 from fscale.runner.run import execute, execute_on, preview
 from fscale.runner.session import this_machine_held
 from fscale.runner.signals import Signals
@@ -89,7 +90,7 @@ def _run(
             planned = plan(request, asked.wait, engine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):
-                execute_on(engine, planned)
+                execute_on(engine, planned, _choices)
         _finish(planned.store, planned.cells, aside)
         return
     with this_machine_held(asked.wait) as signals:
@@ -103,8 +104,14 @@ def _run(
                     )
                     line.done()
             else:
-                execute(prepared, signals)
+                execute(prepared, signals, choices=_choices)
     _finish(prepared.store, prepared.cells, aside, conclude=turns is None)
+
+
+def _choices() -> Sequence[Choice]:
+    from fscale.analysis.remeasure import CHOICES  # noqa: PLC0415 - imports numpy
+
+    return CHOICES
 
 
 @contextlib.contextmanager

@@ -149,6 +149,13 @@ class Suite(Strict):
     profile_repetitions: int = Field(
         default=1, ge=1, le=MOST_REPETITIONS, description="cells per point and profiler"
     )
+    remeasure: float = Field(
+        default=0.25,
+        ge=0,
+        le=1,
+        description="cells that other load disturbed, and curves that are faster than linear, are "
+        "measured again at the end, for up to this fraction of the run's estimated time; 0: none",
+    )
     max_stock: int | None = Field(
         default=None,
         ge=1,

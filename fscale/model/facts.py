@@ -45,6 +45,7 @@ TABLE = (
     ),
     Rule(r"suite\.(workers_per_cpu|placement|keep_free)", "refuse", "refuse"),
     Rule(r"suite\.order", "refuse", "note"),
+    Rule(r"suite\.remeasure", "ignore", "ignore"),
     Rule(r"suite\..*", "refuse", "ignore"),
     Rule(r"filesystems\..*\.geometry\..*", "ignore", "refuse"),
     Rule(r"filesystems\..*\.effective\.mount_options", "ignore", "note"),

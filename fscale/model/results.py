@@ -145,6 +145,11 @@ class Cell(Strict):
         default=None,
         description="why load of others makes this figure unreliable; null if it does not",
     )
+    replaces: str | None = Field(
+        default=None,
+        description="why this measurement replaced an earlier one, which is in replaced/; null if "
+        "it is the first",
+    )
     started: str = Field(description="UTC, ISO 8601; empty if it was not recorded")
     wall_seconds: float | None = Field(
         default=None,

@@ -3,6 +3,7 @@
 
 import contextlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -105,3 +106,24 @@ class Store:
     def cells(self) -> list[Cell]:
         """Read all cells of the run."""
         return [Cell.model_validate_json(text) for text in self.texts("cells")]
+
+
+class Replacing(Store):
+    """A results directory whose good cells are measured again, for `reasons` by their ids.
+
+    A good cell replaces the earlier one, whatever its figure, and the earlier one is kept in
+    `replaced/`. A cell that failed or was interrupted is not stored.
+    """
+
+    def __init__(self, directory: Path, reasons: Mapping[str, str]) -> None:
+        super().__init__(directory)
+        self._reasons = reasons
+
+    def save_cell(self, cell: Cell) -> None:
+        """Replace the earlier cell, if this one is good."""
+        if cell.status != "ok":
+            return
+        if earlier := self.load_cell(cell.key):
+            self.save(f"replaced/{cell.id}.json", _dump(earlier))
+        cell.replaces = self._reasons[cell.id]
+        super().save_cell(cell)

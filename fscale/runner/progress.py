@@ -13,6 +13,7 @@ from fscale.model import crew
 from fscale.model.results import Cell, CellKey
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import terminal
+from fscale.model.words import plural
 
 # Seconds per cell for mkfs, mount, set-up and unmount: `make run` on two cores took 422 s for 304
 # cells of 0.6 s, with build and report.
@@ -65,6 +66,13 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
+
+    def again(self, keys: Sequence[CellKey]) -> None:
+        """Show that so many more cells follow, which are measured again."""
+        self._total += len(keys)
+        if self._live:
+            self._live.update(self._task, total=self._total)
+        self.say(f"measuring {plural(len(keys), 'cell')} again")
 
     def begins(self, key: CellKey) -> None:
         """Show that a cell begins."""
@@ -149,9 +157,14 @@ def _short(rate: float) -> str:
 
 
 def tally(cells: Iterable[Cell]) -> str:
-    """Format the number of cells by status: `150 ok, 2 error; 3 disturbed by other load`."""
+    """Format the number of cells by status: `150 ok, 2 error; 3 disturbed by other load`.
+
+    Cells that were measured again follow: `; 5 measured again`.
+    """
     listed = list(cells)
     counts = Counter(cell.status for cell in listed)
     parts = [f"{n} {status}" for status, n in counts.most_common()]
     disturbed = sum(cell.disturbed is not None for cell in listed)
-    return ", ".join(parts) + (f"; {disturbed} disturbed by other load" if disturbed else "")
+    again = sum(cell.replaces is not None for cell in listed)
+    remarks = {"disturbed by other load": disturbed, "measured again": again}
+    return "; ".join([", ".join(parts), *(f"{n} {what}" for what, n in remarks.items() if n)])

@@ -4,14 +4,16 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from fscale.farm.engine import NodeEngine
 from fscale.model import crew, paths
 from fscale.model.results import Cell, CellKey, Run
 from fscale.model.runs import RESTORED, recorded
-from fscale.runner import tasks
+from fscale.runner import remeasure, tasks
 from fscale.runner.prepare import Prepared
 from fscale.runner.progress import Reporter, format_estimate
+from fscale.runner.remeasure import Choices, budget_of, format_budget
 from fscale.runner.session import Session, new_tag
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import PlannedRun
@@ -20,7 +22,7 @@ from fscale.system.executor import DryExecutor, Executor
 
 def preview(prepared: Prepared, say: Callable[[str], None]) -> None:
     """Print the commands of all cells, and change nothing."""
-    say(f"# {_estimate(prepared)}")
+    say(f"# {_estimate(prepared)}{format_budget(_budget(prepared))}")
     for text in crew.sentences(prepared.run):
         say(f"# {text}")
     session = Session(
@@ -40,10 +42,12 @@ def execute(
     signals: Signals,
     measure_cell: Callable[[Session, CellKey], Cell | None] = Session.cell,
     executor: Callable[[str], Executor] = Executor,
+    choices: Choices = tuple,
 ) -> None:
     """Measure the unfinished cells on this machine, and restore its state in any case.
 
-    A cell that failed only because the kernel refused CPU hotplug is retried at the end.
+    A cell that failed only because the kernel refused CPU hotplug is retried at the end. Then the
+    cells of the `choices` are measured again, within the budget of the suite.
     `executor` makes what runs the commands, for a tag.
 
     Raises:
@@ -54,7 +58,9 @@ def execute(
     session = Session(
         prepared.setup, prepared.store, paths.state_dir(), executor(new_tag()), signals
     )
-    reporter = _reporter(run, prepared.cells, todo, prepared.resumed, _estimate(prepared))
+    budget = _budget(prepared)
+    about = _estimate(prepared) + format_budget(budget)
+    reporter = _reporter(run, prepared.cells, todo, prepared.resumed, about)
     with (
         recorded(run, prepared.store, RESTORED),
         warnings_kept(run, session, reporter.say),
@@ -71,21 +77,40 @@ def execute(
                 reporter.say(f"{key.id}: {cell.reason}; this cell is retried at the end")
             elif cell:
                 reporter.ends(cell)
+        for store, keys in remeasure.batches(
+            prepared.store, prepared.cells, choices, budget, reporter
+        ):
+            session.store = store
+            for key in keys:
+                reporter.begins(key)
+                if cell := measure_cell(session, key):
+                    reporter.ends(cell)
+                    remeasure.warn_of_failure(run, cell)
 
 
-def execute_on(engine: NodeEngine, planned: PlannedRun) -> None:
-    """Measure the unfinished cells on other machines.
+def execute_on(engine: NodeEngine, planned: PlannedRun, choices: Choices = tuple) -> None:
+    """Measure the unfinished cells on other machines, and again those of the choices.
 
     Raises:
         Interrupted: the user stopped the run; the same command resumes it.
     """
     run, todo = planned.run, planned.todo
-    about = f"{len(todo)} cells to measure, {engine.slots} at the same time"
+    budget = budget_of(run, planned.cells)
+    about = f"{len(todo)} cells to measure, {engine.slots} at the same time{format_budget(budget)}"
     reporter = _reporter(run, planned.cells, todo, planned.resumed, about)
+
+    def again(cell: Cell) -> None:
+        reporter.ends(cell)
+        remeasure.warn_of_failure(run, cell)
+
     with recorded(run, planned.store, RESTORED):
         try:
             with reporter:
-                tasks.measure(planned, engine, reporter.ends)
+                tasks.measure(planned, todo, engine, reporter.ends)
+                for store, keys in remeasure.batches(
+                    planned.store, planned.cells, choices, budget, reporter
+                ):
+                    tasks.measure(replace(planned, store=store), keys, engine, again)
         finally:
             run.warnings = [w for w in run.warnings if not w.startswith(tasks.MIXED)]
             for warning in tasks.warn_of_hosts(planned.store):
@@ -117,10 +142,13 @@ def _reporter(
 
 
 def _estimate(prepared: Prepared) -> str:
-    missing = prepared.setup.missing
-    measurable = [
-        key
-        for key in prepared.todo
-        if not {key.filesystem, key.medium, key.workload} & set(missing)
-    ]
-    return format_estimate(measurable, prepared.setup.settings.warmup)
+    return format_estimate(_measurable(prepared, prepared.todo), prepared.setup.settings.warmup)
+
+
+def _budget(prepared: Prepared) -> float:
+    return budget_of(prepared.run, _measurable(prepared, prepared.cells))
+
+
+def _measurable(prepared: Prepared, keys: Sequence[CellKey]) -> list[CellKey]:
+    missing = set(prepared.setup.missing)
+    return [key for key in keys if not {key.filesystem, key.medium, key.workload} & missing]

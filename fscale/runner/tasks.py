@@ -139,8 +139,13 @@ def plan(request: Request, wait: float, engine: NodeEngine) -> PlannedRun:
     return PlannedRun(run, answer.planned.cells, store, old is not None, work)
 
 
-def measure(planned: PlannedRun, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
-    """Measure the unfinished cells, each as a task; the cell of a task that failed says why.
+def measure(
+    planned: PlannedRun,
+    keys: Sequence[CellKey],
+    engine: NodeEngine,
+    ends: Callable[[Cell], None],
+) -> None:
+    """Measure cells, each as a task; the cell of a task that failed says why.
 
     The run's record is stored already.
     """
@@ -152,7 +157,7 @@ def measure(planned: PlannedRun, engine: NodeEngine, ends: Callable[[Cell], None
         Task(
             kind="run", identity=identity(), plan=named, keys=[key], files=files, work=planned.work
         )
-        for key in planned.todo
+        for key in keys
     ]
     engine.submit(tasks, objects)
     try:

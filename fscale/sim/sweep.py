@@ -257,6 +257,7 @@ def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
             "repetitions": sweep.repetitions,
             "order": "cores",
             "control": 0,  # a simulated core does not slow down if other cores are busy
+            "remeasure": 0,  # nothing disturbs its clock
             "options": parse_options(list(sweep.options)),
         }
     )

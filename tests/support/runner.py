@@ -124,6 +124,7 @@ def suite(directory: Path, **changes: object) -> Path:
         "duration": 0.1,
         "warmup": 0.0,
         "repetitions": 1,
+        "remeasure": 0,
     }
     keys |= changes
     options = keys.pop("options", {})

@@ -40,7 +40,7 @@ from fscale.runner.request import (
     read_suite,
 )
 
-OF_A_PAIRED_RUN = {"filesystems", "repetitions", "profiles", "profile_repetitions"}
+OF_A_PAIRED_RUN = {"filesystems", "repetitions", "profiles", "profile_repetitions", "remeasure"}
 """suite keys that a paired run sets itself"""
 _OPTIONS = {"suite_keys": "set", "directory": "dir"}
 """names of options that differ from those of their fields"""

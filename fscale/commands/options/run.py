@@ -31,6 +31,18 @@ class RunOptions(MeasureOptions):
             REPEATED,
         ),
     ] = None
+    remeasure: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="FRACTION",
+            help="Measure cells again at the end that other load disturbed, and curves that are "
+            "faster than linear, for up to this fraction of the run's estimated time; 0: none. "
+            "Default: the suite's, usually 0.25.",
+            rich_help_panel=REPEATED,
+        ),
+    ] = None
     seed: RunSeedOption = None
     profile: Annotated[
         str | None,
@@ -57,7 +69,11 @@ class RunOptions(MeasureOptions):
     def named_keys(self) -> dict[str, Any]:
         """See MeasureOptions."""
         profiles = None if self.profile is None else split_names(self.profile)
-        return super().named_keys | {"repetitions": self.repetitions, "profiles": profiles}
+        return super().named_keys | {
+            "repetitions": self.repetitions,
+            "profiles": profiles,
+            "remeasure": self.remeasure,
+        }
 
     def request(self, suite: Path, output: Path) -> Request:
         """See MeasureOptions."""

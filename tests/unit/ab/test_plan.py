@@ -118,7 +118,7 @@ def test_each_side_is_prepared_alone_and_with_one_seed(prepare: Preparer, tmp_pa
     a, b = prepare.asked
     assert (a.output, b.output) == (tmp_path / "out" / "side-a", tmp_path / "out" / "side-b")
     journal = "ext4:mount=data=journal"
-    own = {"filesystems": [journal], "repetitions": 1, "control": 0}
+    own = {"filesystems": [journal], "repetitions": 1, "control": 0, "remeasure": 0}
     assert a.overrides == {"cores": [1, 2], **own}
     assert (a.explicit, b.explicit) == ({"DRBL", journal}, {"DRBL", "xfs"})
     assert b.overrides["filesystems"] == ["xfs"]

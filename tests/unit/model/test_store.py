@@ -69,6 +69,23 @@ def test_only_good_cells_are_not_measured_again(
     assert kept.finished(KEY) is finished
 
 
+@pytest.mark.parametrize("status", ["skipped", "error", "interrupted", "invalid"])
+def test_only_a_good_cell_replaces_a_good_one(tmp_path: Path, status: Status) -> None:
+    kept = store.Store(tmp_path)
+    first = cell().model_copy(update={"ops": 1, "disturbed": "a build"})
+    kept.save_cell(first)
+    again = store.Replacing(tmp_path, {KEY.id: "a build"})
+    again.save_cell(cell(status))
+    assert kept.load_cell(KEY) == first
+    assert not (tmp_path / "replaced").exists()
+    again.save_cell(cell().model_copy(update={"ops": 2}))
+    now = kept.load_cell(KEY)
+    assert now
+    assert (now.ops, now.replaces) == (2, "a build")
+    old = (tmp_path / "replaced" / f"{KEY.id}.json").read_text()
+    assert Cell.model_validate_json(old) == first
+
+
 def test_half_a_cell_counts_as_none(tmp_path: Path) -> None:
     kept = store.Store(tmp_path)
     kept.save_cell(cell())

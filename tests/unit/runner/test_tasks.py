@@ -88,7 +88,7 @@ def test_a_machine_plans_the_run_and_each_cell_is_a_task(tmp_path: Path) -> None
     assert (planned.run.id, planned.cells, planned.resumed) == ("out", KEYS, False)
     planned.store.save_run(planned.run)
     ended: list[Cell] = []
-    tasks.measure(planned, engine, ended.append)
+    tasks.measure(planned, planned.todo, engine, ended.append)
     assert [one.keys for one in engine.submitted] == [[key] for key in KEYS]
     assert all(one.work["seed"] == planned.run.seed for one in engine.submitted)
     stored = {c.key.repetition: c for c in Store(output).cells()}
@@ -103,7 +103,7 @@ def test_only_unfinished_cells_are_measured_again_on_any_machine(tmp_path: Path)
     output, engine = tmp_path / "out", Machines(made_up(tmp_path / "x"))
     planned = plan(request(output), 0, engine)
     planned.store.save_run(planned.run)
-    tasks.measure(planned, engine, lambda _: None)
+    tasks.measure(planned, planned.todo, engine, lambda _: None)
     engine.planned = made_up(tmp_path / "x", "n7")
     again = plan(request(output), 0, engine)
     assert again.resumed
@@ -135,7 +135,7 @@ def test_what_cancelled_tasks_had_measured_is_kept(tmp_path: Path) -> None:
     planned.store.save_run(planned.run)
     engine.interrupted = True
     with pytest.raises(Interrupted):
-        tasks.measure(planned, engine, lambda _: None)
+        tasks.measure(planned, planned.todo, engine, lambda _: None)
     assert [c.key for c in planned.store.cells()] == [KEYS[0]]
 
 
