@@ -10,10 +10,10 @@ from fscale.farm.engine import NodeEngine
 from fscale.model import crew, paths
 from fscale.model.results import Cell, CellKey, Run
 from fscale.model.runs import RESTORED, recorded
-from fscale.runner import remeasure, tasks
+from fscale.runner import tasks
 from fscale.runner.prepare import Prepared
 from fscale.runner.progress import Reporter, format_estimate
-from fscale.runner.remeasure import Choices, budget_of, format_budget
+from fscale.runner.remeasure import Budget, Choices, warn_of_failure
 from fscale.runner.session import Session, new_tag
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import PlannedRun
@@ -22,7 +22,7 @@ from fscale.system.executor import DryExecutor, Executor
 
 def preview(prepared: Prepared, say: Callable[[str], None]) -> None:
     """Print the commands of all cells, and change nothing."""
-    say(f"# {_estimate(prepared)}{format_budget(_budget(prepared))}")
+    say(f"# {_estimate(prepared)}{_budget(prepared)}")
     for text in crew.sentences(prepared.run):
         say(f"# {text}")
     session = Session(
@@ -59,7 +59,7 @@ def execute(
         prepared.setup, prepared.store, paths.state_dir(), executor(new_tag()), signals
     )
     budget = _budget(prepared)
-    about = _estimate(prepared) + format_budget(budget)
+    about = f"{_estimate(prepared)}{budget}"
     reporter = _reporter(run, prepared.cells, todo, prepared.resumed, about)
     with (
         recorded(run, prepared.store, RESTORED),
@@ -77,15 +77,13 @@ def execute(
                 reporter.say(f"{key.id}: {cell.reason}; this cell is retried at the end")
             elif cell:
                 reporter.ends(cell)
-        for store, keys in remeasure.batches(
-            prepared.store, prepared.cells, choices, budget, reporter
-        ):
+        for store, keys in budget.spend(choices, reporter):
             session.store = store
             for key in keys:
                 reporter.begins(key)
                 if cell := measure_cell(session, key):
                     reporter.ends(cell)
-                    remeasure.warn_of_failure(run, cell)
+                    warn_of_failure(run, cell)
 
 
 def execute_on(engine: NodeEngine, planned: PlannedRun, choices: Choices = tuple) -> None:
@@ -95,21 +93,19 @@ def execute_on(engine: NodeEngine, planned: PlannedRun, choices: Choices = tuple
         Interrupted: the user stopped the run; the same command resumes it.
     """
     run, todo = planned.run, planned.todo
-    budget = budget_of(run, planned.cells)
-    about = f"{len(todo)} cells to measure, {engine.slots} at the same time{format_budget(budget)}"
+    budget = Budget(run, planned.store, planned.cells)
+    about = f"{len(todo)} cells to measure, {engine.slots} at the same time{budget}"
     reporter = _reporter(run, planned.cells, todo, planned.resumed, about)
 
     def again(cell: Cell) -> None:
         reporter.ends(cell)
-        remeasure.warn_of_failure(run, cell)
+        warn_of_failure(run, cell)
 
     with recorded(run, planned.store, RESTORED):
         try:
             with reporter:
                 tasks.measure(planned, todo, engine, reporter.ends)
-                for store, keys in remeasure.batches(
-                    planned.store, planned.cells, choices, budget, reporter
-                ):
+                for store, keys in budget.spend(choices, reporter):
                     tasks.measure(replace(planned, store=store), keys, engine, again)
         finally:
             run.warnings = [w for w in run.warnings if not w.startswith(tasks.MIXED)]
@@ -145,8 +141,8 @@ def _estimate(prepared: Prepared) -> str:
     return format_estimate(_measurable(prepared, prepared.todo), prepared.setup.settings.warmup)
 
 
-def _budget(prepared: Prepared) -> float:
-    return budget_of(prepared.run, _measurable(prepared, prepared.cells))
+def _budget(prepared: Prepared) -> Budget:
+    return Budget(prepared.run, prepared.store, _measurable(prepared, prepared.cells))
 
 
 def _measurable(prepared: Prepared, keys: Sequence[CellKey]) -> list[CellKey]:

@@ -186,6 +186,25 @@ def test_a_neighbour_of_a_tenth_of_a_cpu_disturbs_a_cell(tmp_path: Path, share: 
         assert cell.extra["others_cpus"] > 0.7 * share
 
 
+def test_cells_that_a_neighbour_disturbed_are_measured_again_once(tmp_path: Path) -> None:
+    def run_beside(share: float) -> dict[str, Cell]:
+        with sharing(share):
+            done = start(tmp_path, filesystems=["tmpfs"], duration=1, repetitions=4, remeasure=1)
+        assert done.returncode == Exit.GOOD, done.stderr
+        assert "up to 0:07 more to measure disturbed cells again" in done.stderr
+        assert (again := re.search(r"; (\d+) measured again", done.stdout)), done.stdout
+        replaced = {cell.id: cell for cell in cells(tmp_path) if cell.replaces}
+        assert len(replaced) == int(again[1])
+        return replaced
+
+    first = run_beside(0.3)
+    for file in (tmp_path / "out" / "replaced").iterdir():
+        earlier = Cell.model_validate_json(file.read_text())
+        assert first[earlier.id].replaces == earlier.disturbed
+        assert first[earlier.id].started > earlier.started
+    assert first.items() <= run_beside(0).items()
+
+
 def test_mkfs_sees_all_cpus_whatever_is_under_test(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     mkfs = tmp_path / "mkfs"

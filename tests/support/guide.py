@@ -75,7 +75,7 @@ _MASKS = (
         "CONCLUSION",
     ),
     (re.compile(r"^(yes|no)\b"), "WHETHER"),
-    (re.compile(r"; \d+ disturbed by other load"), ""),
+    (re.compile(r"; \d+ (disturbed by other load|measured again)"), ""),
     (re.compile(r"\b[kM] ops/s"), "ops/s"),
     (re.compile(r"(?<![\w.])/[^\s,;:)]+"), "PATH"),
     (re.compile(r"\b(slower|faster|same|undecided)\b"), "VERDICT"),

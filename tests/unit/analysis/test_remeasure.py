@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from fscale.analysis.reader import load
 from fscale.analysis.remeasure import FASTER, disturbed, faster_than_linear
+from fscale.analysis.report.members import Member
+from fscale.analysis.report.section import Report
+from fscale.analysis.report.tables import troubles
 from fscale.model.results import Cell
 from tests.support.synthetic import bare_cell, key, write_run
 
@@ -42,12 +46,10 @@ def test_points_without_a_quiet_repetition_come_first_and_of_these_the_base(tmp_
     assert disturbed(where, LOTS) == {c.id: BUSY for c in [half[1], *none]}
 
 
-def test_a_cell_is_replaced_once_and_its_time_is_paid(tmp_path: Path) -> None:
-    done = cell(1, 1, busy=True, replaces=BUSY)
+def test_a_cell_is_replaced_once(tmp_path: Path) -> None:
     left = [cell(1, 2, busy=True), cell(1, 3, busy=True)]
-    where = results(tmp_path, [done, *left])
-    assert disturbed(where, 3.9) == {}
-    assert disturbed(where, 4) == {left[0].id: BUSY}
+    where = results(tmp_path, [cell(1, 1, busy=True, replaces=BUSY), *left])
+    assert disturbed(where, 1.9) == {}
     assert disturbed(where, LOTS) == {c.id: BUSY for c in left}
 
 
@@ -56,6 +58,17 @@ def test_controls_are_chosen_but_neither_profiles_nor_failed_cells(tmp_path: Pat
     others = [cell(1, 1, busy=True, profile="locks"), cell(1, 2, busy=True, status="error")]
     where = results(tmp_path, [control, *others, cell(1, 3)])
     assert disturbed(where, LOTS) == {control.id: BUSY}
+
+
+def test_the_report_lists_what_was_replaced_and_why(tmp_path: Path) -> None:
+    cells = [cell(1, 1, replaces=BUSY), cell(1, 2, busy=True, replaces=FASTER), cell(2, 1)]
+    where = results(tmp_path, cells)
+    listed = troubles(Report((Member(load(where)),), where))
+    assert [(t.state, t.reason, t.cells) for t in listed] == [
+        ("disturbed", BUSY, (cells[1].id,)),
+        ("remeasured", f"the first time {FASTER}", (cells[1].id,)),
+        ("remeasured", f"the first time {BUSY}", (cells[0].id,)),
+    ]
 
 
 def curve(slow: float, **of: Any) -> list[Cell]:

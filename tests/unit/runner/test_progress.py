@@ -9,7 +9,7 @@ from fscale.analysis.summary import QUARTILES_FROM
 from fscale.model import paths
 from fscale.model.catalogue import load_suite
 from fscale.model.results import CellKey
-from fscale.runner.progress import FRESH, estimate_seconds, format_estimate
+from fscale.runner.progress import FRESH, estimate_seconds, format_estimate, tally
 from tests.support import synthetic
 from tests.support.runner import fake_bench, fscale, suite
 
@@ -23,6 +23,13 @@ def keys(count: int, duration: float) -> list[CellKey]:
 def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
     assert estimate_seconds(keys(10, 30), 5) == pytest.approx(10 * (30 + 5 + FRESH))
     assert format_estimate(keys(304, 0.5), 0.1).startswith("304 cells to measure: about 7:0")
+
+
+def test_a_tally_has_what_was_disturbed_and_what_was_measured_again() -> None:
+    cells = [synthetic.bare_cell(key, 1) for key in keys(3, 1)]
+    assert tally(cells) == "3 ok"
+    cells[0].disturbed = cells[0].replaces = cells[1].replaces = "a build"
+    assert tally(cells) == "3 ok; 1 disturbed by other load; 2 measured again"
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from fscale.model.results import Cell, CellKey, Run, Status
 from fscale.model.store import Store
 from fscale.runner import run as runs
 from fscale.runner.prepare import Prepared
-from fscale.runner.remeasure import Choice, budget_of, format_budget
+from fscale.runner.remeasure import Choice
 from fscale.runner.setup import Setup
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import PlannedRun
@@ -29,12 +29,6 @@ from tests.support import synthetic
 KEYS = [synthetic.key(number) for number in range(1, 9)]
 SECONDS = 2.0  # of each cell, as estimated: a window of 1 s, 0.2 s of warm-up and 0.8 s
 BUSY = "other processes took 0.74 CPUs"
-
-
-def test_the_budget_is_said_as_a_time() -> None:
-    assert format_budget(107) == "; up to 1:47 more to measure disturbed cells again"
-    assert format_budget(0) == ""
-    assert budget_of(made_up(0.25), KEYS) == pytest.approx(0.25 * len(KEYS) * SECONDS)
 
 
 def made_up(fraction: float) -> Run:
@@ -167,10 +161,14 @@ def test_disturbed_cells_are_replaced_as_long_as_the_budget_lasts(
     assert "[11/11, 0:00 left]" in said
 
 
-def test_the_same_command_measures_no_cell_a_third_time(call: Called) -> None:
+def test_the_same_command_measures_no_cell_a_third_time(
+    call: Called, capsys: pytest.CaptureFixture[str]
+) -> None:
     machine = Machine(quiet=False)
     call(machine, 0.4, disturbed)
+    capsys.readouterr()
     call(machine, 0.4, disturbed)
+    assert "again" not in capsys.readouterr().err  # of 6.4 s, 0.4 s are left
     assert len(machine.measured) == len(KEYS) + 3
     assert all(cell.disturbed for cell in call.cells.values())
     call(machine, 1, disturbed)  # a larger budget goes on with those that were not replaced
