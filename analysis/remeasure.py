@@ -22,19 +22,20 @@ def disturbed(directory: Path, seconds: float) -> Mapping[str, str]:
     """Choose disturbed cells: their ids, and what disturbed them.
 
     Points with the fewest undisturbed repetitions come first, and of these those with the fewest
-    cores, because speed-ups refer to them. A cell is expected to take as long as it took.
+    cores, because speed-ups refer to them; the others in the order in which they were measured,
+    which is random. A cell is expected to take as long as it took.
     """
     points: dict[str, list[Cell]] = defaultdict(list)
     for cell in load(directory).every:
         if cell.status == "ok" and cell.key.profile is None:
             points[cell.key.point].append(cell)
-    ranked: list[tuple[int, int, Cell]] = []
+    ranked: list[tuple[int, int, str, Cell]] = []
     for cells in points.values():
         doubtful = [c for c in cells if c.disturbed is not None]
         quiet = len(cells) - len(doubtful)
         waiting = [c for c in doubtful if c.replaces is None]
-        ranked += [(quiet + n, c.key.cores, c) for n, c in enumerate(waiting)]
-    ranked.sort(key=lambda one: one[:2])
+        ranked += [(quiet + n, c.key.cores, c.started, c) for n, c in enumerate(waiting)]
+    ranked.sort(key=lambda one: one[:3])
     chosen = _fitting(([cell] for *_, cell in ranked), seconds)
     return {cell.id: str(cell.disturbed) for cell in chosen}
 

@@ -137,6 +137,12 @@ def test_boots_go_on_until_the_data_decide(tmp_path):
     assert measured(tmp_path).done == progress.done
 
 
+def test_a_guest_measures_no_cell_again_outside_of_its_turn(tmp_path):
+    plan = boots_of(tmp_path).plan
+    argv = plan.job(plan.sides["A"], tmp_path, 1).argv
+    assert argv[argv.index("--remeasure") + 1] == "0"
+
+
 def test_what_guests_say_is_not_on_the_output_of_the_comparison(tmp_path, monkeypatch, capfdbinary):
     def run(guest: object, emulator: object, job: Job, steps: object, output: IO[bytes]) -> Any:
         output.write(b"a table\n")

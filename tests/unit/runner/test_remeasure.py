@@ -10,17 +10,20 @@ from typing import cast
 import pytest
 
 from fscale.analysis.remeasure import disturbed
+from fscale.commands.options.measure import PairedOptions
+from fscale.commands.options.run import RunOptions
 from fscale.farm.answer import Answer, Header, check
 from fscale.farm.engine import NodeEngine
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
-from fscale.model.errors import Interrupted
+from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import LoadSettings
 from fscale.model.results import Cell, CellKey, Run, Status
 from fscale.model.store import Store
 from fscale.runner import run as runs
 from fscale.runner.prepare import Prepared
 from fscale.runner.remeasure import Choice
+from fscale.runner.request import read_suite
 from fscale.runner.setup import Setup
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import PlannedRun
@@ -37,6 +40,15 @@ def made_up(fraction: float) -> Run:
         filesystems={"ext4": {"title": "ext4"}},
         planned_cells=len(KEYS),
     )
+
+
+def test_the_option_sets_the_key_and_a_paired_run_refuses_it(tmp_path: Path) -> None:
+    quick = Path("quick")
+    assert read_suite(RunOptions().request(quick, tmp_path)).remeasure == 0.25
+    assert read_suite(RunOptions(remeasure=0).request(quick, tmp_path)).remeasure == 0
+    paired = PairedOptions(suite_keys=["remeasure=0.5"])
+    with pytest.raises(FscaleError, match="a paired run sets this key itself"):
+        paired.paired_request(tmp_path, None, ())
 
 
 class Machine:
