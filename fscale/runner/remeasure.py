@@ -10,7 +10,7 @@ from fscale.runner.progress import Reporter, duration, estimate_seconds
 
 Choice = Callable[[Path, float], Mapping[str, str]]
 """Chooses good cells of a results directory that can be measured in so many seconds: their ids ->
-why they are measured again. None was measured again before."""
+why they are measured again. None of them has replaced another."""
 Choices = Callable[[], Sequence[Choice]]
 """Returns the choices in their order; called after the last cell, because they import much."""
 
