@@ -50,7 +50,7 @@ def kernel(plant: str, steps: Steps) -> str:
             place.unlink()
 
     patches = [*PATCHES.glob(f"{plant}.patch"), *PLANTS.rglob(f"{plant}/*")]
-    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 2), build)
+    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 3), build)
     return f"kernel:{made}/bzImage:modules={made}"
 
 
@@ -63,5 +63,7 @@ def _planted(plant: str, suite: str, target: kbuild.BuildTarget, steps: Steps) -
     with tempfile.TemporaryDirectory() as named:
         tree = Path(named)
         kernel_sources(tree, "fs/ext4", suite)
-        subprocess.run(["git", "apply", PATCHES / f"{plant}.patch"], cwd=tree, check=True)
+        # Times of an emulated machine differ by a quarter from boot to boot.
+        patch = (PATCHES / f"{plant}.patch").read_text().replace(" 100000\n", " 1000000\n")
+        subprocess.run(["git", "apply"], input=patch, text=True, cwd=tree, check=True)
         return kbuild.build_module(tree / "fs/ext4", target, steps)
