@@ -3,7 +3,7 @@
 
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -154,12 +154,13 @@ def save_page(
             save(_matrix(page), folder, f"{directory}/matrix")
 
 
-def _curve_sheet(
-    panels: tuple[Panel, ...],
+def legend(
+    panels: Sequence[Panel],
     lines: dict[str, LineStyle],
-    marks: list[tuple[Artist, str]],
+    marks: Sequence[tuple[Artist, str]],
     ideal: bool,
-) -> Figure:
+) -> tuple[list[Artist], list[str]]:
+    """The samples of a legend of these panels, and their names; `marks` follow the curves."""
     curves = {c.name: c for p in panels for c in p.curves}
     keys: list[Artist] = [
         plots.legend_key(lines[c.series], c.side, c.simulated) for c in curves.values()
@@ -173,6 +174,16 @@ def _curve_sheet(
     if ideal and any(panel.given for panel in panels):
         keys.append(plots.given_key())
         labels.append("linear on this machine")
+    return keys, labels
+
+
+def _curve_sheet(
+    panels: tuple[Panel, ...],
+    lines: dict[str, LineStyle],
+    marks: list[tuple[Artist, str]],
+    ideal: bool,
+) -> Figure:
+    keys, labels = legend(panels, lines, marks, ideal)
     axis = 0.72 * TEXT_WIDTH / COLUMNS
 
     def draw(ax: Axes, panel: Panel) -> None:

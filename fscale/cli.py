@@ -45,7 +45,8 @@ OVERVIEW = {
     "Report and export": {
         "report": "Write the report of a run: report.html, and its plots as PDF and SVG files.",
         "show": "Draw the curves of a run in the terminal, and show which of its points scale.",
-        "export": "Write all repetitions of a run in the format of another program.",
+        "export": "Write all repetitions of a run, or another table of runs, in the format of "
+        "another program.",
         "history": "Index and tag runs; show trends and the runs that changed them.",
         "import": "Convert results of another program into a run.",
     },

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import mean, median, stdev
 from typing import Any
 
-from fscale.analysis.formats.cells import in_order, options, simulated, workers
+from fscale.analysis.cells import in_order, options, simulated, workers
 from fscale.analysis.formats.outcome import describe_cell
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
@@ -70,7 +70,7 @@ def render(results: Results) -> str:
 def _family(run: Run, cell: Cell) -> str:
     key = cell.key
     parts = [key.workload, key.filesystem, key.medium, key.mode]
-    parts += [option.replace("=", ":") for option in options(cell).split()]
+    parts += [option.replace("=", ":") for option in options(cell.key).split()]
     parts += [f"{name}:{value}" for name, value in key.crew.items()]
     parts += [f"seconds:{key.duration:g}"]
     parts += [f"side:{key.side}"] if key.side else []

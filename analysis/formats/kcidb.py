@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from fscale.analysis.formats.cells import in_order, moment, one_line, simulated
+from fscale.analysis.cells import in_order, moment, one_line, simulated
 from fscale.analysis.formats.outcome import Outcome, describe_cell, outcome
 from fscale.analysis.reader import Results
 from fscale.model.errors import FscaleError

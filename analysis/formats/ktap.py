@@ -4,9 +4,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fscale.analysis.cells import one_line
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.model import Comparison, Judgement
-from fscale.analysis.formats.cells import one_line
 from fscale.analysis.formats.outcome import PointOutcome, Repetition, point_outcomes
 from fscale.analysis.reader import Results
 

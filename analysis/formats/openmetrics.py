@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from fscale.analysis.formats.cells import (
+from fscale.analysis.cells import (
     cpu_seconds,
     cpu_times,
     in_order,
@@ -142,7 +142,7 @@ def _figures(results: Results) -> Iterator[Metric]:
 def _labels(run: Run, cell: Cell) -> list[str]:
     key = cell.key
     return [
-        *(printable(run.id), printable(run.machine.hostname), key.workload, options(cell)),
+        *(printable(run.id), printable(run.machine.hostname), key.workload, options(key)),
         *(key.filesystem, key.medium, key.mode, str(key.cores), f"{key.duration:g}"),
         *(str(key.workers_per_cpu), key.placement, str(len(run.machine.kept_free))),
         *(key.side or "", key.profile or "", str(key.repetition)),

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from fscale.analysis.cells import in_order, one_line
 from fscale.analysis.compare.health import is_broken
-from fscale.analysis.formats.cells import in_order, one_line
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import Point, summarise
 from fscale.model.results import Cell

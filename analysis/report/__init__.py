@@ -5,10 +5,12 @@ To add a section, add one line to `SECTIONS` (one run) and one to `OF_SEVERAL` (
 `fscale.analysis.report.section.Section`.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.analysis import figures, point_table
+from fscale.analysis import figures
+from fscale.analysis.members import Member, NamedRun, open_members, refuse_many
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
     answer,
@@ -25,8 +27,9 @@ from fscale.analysis.report import (
     tables,
 )
 from fscale.analysis.report.layout import page
-from fscale.analysis.report.members import Member, NamedRun, open_members
 from fscale.analysis.report.section import Report, Section
+from fscale.analysis.tables import points
+from fscale.analysis.tables.text import to_csv
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
 
@@ -105,13 +108,16 @@ def build_several(
             f"{out_dir} is one of the runs, and its own report would be overwritten; give another "
             "--output"
         )
-    return _write(Report(open_members(named_runs), out_dir, paper, allow), plots)
+    members = open_members(named_runs)
+    refuse_many(members)
+    return _write(Report(members, out_dir, paper, allow), plots)
 
 
 def _write(report: Report, plots: bool) -> Path:
     folder = Folder(report.out_dir)
     try:
-        point_table.write(report.figures, folder)
+        folder.write("figures.csv", to_csv(points.COLUMNS, report.figures))
+        folder.write("figures.json", _figures_json(report))
         for page in report.pages if plots else ():
             directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
             figures.save_page(page, report.lines, folder, directory)
@@ -122,6 +128,10 @@ def _write(report: Report, plots: bool) -> Path:
             "give a directory that you may write to"
         ) from error
     return path
+
+
+def _figures_json(report: Report) -> str:
+    return json.dumps({"schema": 1, "figures": report.figures}, indent=1) + "\n"
 
 
 def _html(report: Report) -> str:

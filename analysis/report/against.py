@@ -10,8 +10,8 @@ from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.members import Member
 from fscale.analysis.metrics import THROUGHPUT
-from fscale.analysis.report.members import Member
 from fscale.model.errors import FscaleError
 
 

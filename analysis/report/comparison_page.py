@@ -13,10 +13,10 @@ from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
+from fscale.analysis.members import Member
 from fscale.analysis.report.against import Against
 from fscale.analysis.report.drawings import CURVES
 from fscale.analysis.report.layout import page as laid_out
-from fscale.analysis.report.members import Member
 from fscale.analysis.report.ratioplot import ratio_svg, reach
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section

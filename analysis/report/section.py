@@ -11,15 +11,16 @@ from fscale.analysis.compare.pairs import Place, subject_of
 from fscale.analysis.control import Control, control_of
 from fscale.analysis.curves import Curve, Page, Panel, arrange
 from fscale.analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, profiled, unprofiled
+from fscale.analysis.members import Member
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
-from fscale.analysis.point_table import PointRow, rows
 from fscale.analysis.reader import Results
 from fscale.analysis.report.against import Against, against_first
 from fscale.analysis.report.looks import by_run, looks
-from fscale.analysis.report.members import Member
 from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
+from fscale.analysis.tables import points as point_table
+from fscale.analysis.tables.column import Row
 from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor
 from fscale.model.topology import machine_layout
@@ -94,7 +95,8 @@ class Report:
 
     def diagnosed_places(self, curve: Curve) -> list[str]:
         """The places of the curve's diagnosed points, the highest core count first."""
-        run = self.part_of or next(m.run for m in self.members if m.label == curve.run)
+        labelled = (m.run for m in self.members if m.label == curve.run)
+        run = next(labelled) if self.several else self.part_of
         places = [self.place_of(point.key.point, run) for point in reversed(curve.points)]
         return [place for place in places if place in self.diagnosed]
 
@@ -157,9 +159,9 @@ class Report:
         return looks(self.filesystems, [m.label for m in self.members], measured)
 
     @cached_property
-    def figures(self) -> list[PointRow]:
+    def figures(self) -> list[Row]:
         """The table of figures."""
-        return rows(self.pages)
+        return point_table.rows(self.pages, {m.label: m.name for m in self.members})
 
     @cached_property
     def against(self) -> dict[str, Against]:

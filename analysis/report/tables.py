@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fscale.analysis.point_table import FAIRNESS_COLUMNS, LATENCY_COLUMNS
 from fscale.analysis.reader import as_typed
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
+from fscale.analysis.tables.metrics import FAIRNESS_COLUMNS, LATENCY_COLUMNS
 from fscale.model.results import Cell, Command
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")

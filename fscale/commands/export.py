@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale export`: writes a run in the format of another program."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fscale.commands.options.formats import Format, write
+from fscale.commands.options.formats import OF_TABLES, Format, TableName, write, write_table
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.kinds import output_file
 from fscale.commands.options.writable import TERMINAL
+from fscale.model.errors import FscaleError
 
 _EPILOG = """
 More examples:
 
     fscale export results/today --format junit --output fscale.xml
+    fscale export results/6.17 results/6.18 --format parquet --table points --output both.parquet
+    fscale export results/p --format csv --table locks
     fscale export results/today --format ktap | less
     fscale export results/today --format kcidb --output kcidb.json
     fscale export results/today --format kcidb --origin myci --build-id myci:build-42
@@ -24,10 +28,25 @@ More examples:
 
 def _export(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="Results directory to export.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Results directory to export. Tables take several, each as DIR or DIR=LABEL; the "
+            "default label is what differs between the runs.",
+        ),
+    ],
     form: Annotated[
         Format, typer.Option("--format", help="Format to write (docs/reference/formats.md).")
     ],
+    table: Annotated[
+        TableName,
+        typer.Option(
+            "--table",
+            help="Table to write as CSV, JSON or Parquet (docs/reference/table-columns.md). "
+            "Profiling repetitions are in `profiled` only.",
+        ),
+    ] = TableName.CELLS,
     output: Annotated[
         Path | None,
         output_file("File to write. Default: standard output."),
@@ -65,7 +84,7 @@ def _export(
         ),
     ] = None,
 ) -> None:
-    """Write all repetitions of a run in the format of another program.
+    """Write all repetitions of a run, or another table of runs, in the format of another program.
 
     Example: fscale export results/today --format csv --output today.csv
 
@@ -81,10 +100,22 @@ def _export(
     }
     if form != Format.KCIDB:
         refuse_given(context, about, f"the format {form.value}, which names no submitter")
+    target = TERMINAL if output is None else output
+    if form in OF_TABLES:
+        if form == Format.PARQUET and target == TERMINAL and sys.stdout.isatty():
+            raise FscaleError("the format parquet is no text; give --output FILE")
+        write_table(runs, table, form, target)
+        return
+    refuse_given(context, {"table"}, f"the format {form.value}, whose entries are repetitions")
+    if len(runs) > 1:
+        raise FscaleError(
+            f"the format {form.value} describes one run, and {len(runs)} were given; give one, or "
+            f"one of the formats {', '.join(OF_TABLES)}"
+        )
     from fscale.analysis.formats.kcidb import Submission  # noqa: PLC0415 - imports the statistics
 
     given = {name: value for name, value in about.items() if value is not None}
-    write(run, {form: TERMINAL if output is None else output}, Submission(**given))
+    write(Path(runs[0]), {form: target}, Submission(**given))
 
 
 def register(app: typer.Typer) -> None:

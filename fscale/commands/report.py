@@ -56,7 +56,7 @@ def _report(
     compares each with the first by the rules of `fscale compare`. The command only reads results:
     it works on any machine, and while the run is still in progress.
     """
-    from fscale.analysis.report.members import NamedRun  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.members import NamedRun  # noqa: PLC0415 - imports the statistics
 
     asked = [NamedRun.parse(text) for text in runs]
     for one in asked:

@@ -54,7 +54,7 @@ def _show(
     or with NO_COLOR. The plots are as wide as the terminal; in a pipe as COLUMNS says, or 80.
     """
     # Matplotlib takes a second to load.
-    from fscale.analysis.report.members import Member  # noqa: PLC0415
+    from fscale.analysis.members import Member  # noqa: PLC0415
     from fscale.analysis.report.section import Report  # noqa: PLC0415
     from fscale.analysis.show.run import drawn  # noqa: PLC0415
 

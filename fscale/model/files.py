@@ -154,8 +154,8 @@ def remove_old(directory: Path, days: float) -> None:
                 path.unlink()
 
 
-def write_named(path: Path, content: str) -> None:
-    """Write a file that the user named.
+def write_named(path: Path, content: str | bytes) -> None:
+    """Write a file that the user named; text is encoded as UTF-8.
 
     Links below /dev, such as `/dev/stdout`, are followed.
 
@@ -174,8 +174,8 @@ def write_named(path: Path, content: str) -> None:
             ) from None
         raise
     try:
-        with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
-            file.write(content)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode(errors="replace"))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
 

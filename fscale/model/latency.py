@@ -38,28 +38,29 @@ def beyond(count: int, percentile: str) -> float:
 
 
 def quantile(latency: Mapping[str, Any] | None, metric: str) -> float | None:
-    """Return the nanoseconds of one of PERCENTILES; None if `why_none` has a reason."""
+    """Return nanoseconds of a metric or percentile; None if `why_none` has a reason."""
     if why_none(latency, metric):
         return None
     assert latency is not None
-    return float(latency["quantiles"][PERCENTILES[metric]])
+    return float(latency["quantiles"][PERCENTILES.get(metric, metric)])
 
 
 def why_none(latency: Mapping[str, Any] | None, metric: str) -> str:
     """Return why a cell has no figure of one of PERCENTILES, as a clause; empty if it has one.
 
-    A percentile needs MIN_BEYOND operations beyond it. That is not asked of the maximum, nor of
-    other programs, which do not tell how many operations they timed.
+    `metric` may also be a percentile such as "90". A percentile needs MIN_BEYOND operations beyond
+    it. That is not asked of the maximum, nor of other programs, which do not tell how many
+    operations they timed.
     """
     if latency is None:
         return "no latencies were recorded (`--set latency=true` records those of microbenchmarks)"
     if not represents_cell(latency):
         share = recorded_share(latency) or 0.0
         return f"the recorded latencies cover only {share:.0%} of the operations"
-    percentile, quantiles = PERCENTILES[metric], latency.get("quantiles")
+    percentile, quantiles = PERCENTILES.get(metric, metric), latency.get("quantiles")
     if not isinstance(quantiles, Mapping) or not isinstance(quantiles.get(percentile), int | float):
         return f"the recorded latencies have no {metric}"
     count = latency.get("count")
-    if isinstance(count, int) and metric != "max" and beyond(count, percentile) < MIN_BEYOND:
+    if isinstance(count, int) and percentile != "100" and beyond(count, percentile) < MIN_BEYOND:
         return f"fewer than {MIN_BEYOND} of a repetition's {count} operations lie beyond {metric}"
     return ""

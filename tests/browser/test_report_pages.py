@@ -15,9 +15,9 @@ from selenium.webdriver import ActionChains, Keys
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.members import NamedRun
 from fscale.analysis.report import build_several
 from fscale.analysis.report.comparison_page import page
-from fscale.analysis.report.members import NamedRun
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
 from tests.support.build_once import build_once

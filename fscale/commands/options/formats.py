@@ -2,7 +2,7 @@
 """The formats of other programs in which a run is written."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,18 +17,35 @@ from fscale.model.terminal import say
 
 if TYPE_CHECKING:
     from fscale.analysis.formats.kcidb import Submission
+    from fscale.analysis.reader import Results
 
 
 class Format(StrEnum):
-    """The formats, with the names of `fscale.analysis.formats.run.FORMATS`."""
+    """The names of `TABLE_FORMATS` and `FORMATS` in `fscale.analysis.formats`."""
 
     CSV = "csv"
     JSON = "json"
+    PARQUET = "parquet"
     GOOGLE_BENCHMARK = "google-benchmark"
     JUNIT = "junit"
     KCIDB = "kcidb"
     KTAP = "ktap"
     OPENMETRICS = "openmetrics"
+
+
+OF_TABLES = (Format.CSV, Format.JSON, Format.PARQUET)
+
+
+class TableName(StrEnum):
+    """The names of `fscale.analysis.formats.tables.TABLES`."""
+
+    CELLS = "cells"
+    PROFILED = "profiled"
+    POINTS = "points"
+    LOCKS = "locks"
+    LATENCY = "latency"
+    CONTROL = "control"
+    MACHINE = "machine"
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,7 @@ class CellOutputs:
 def write(
     run: Path, outputs: Mapping[Format, Path], submission: "Submission | None" = None
 ) -> None:
-    """Write the run of a results directory in each format; `-` is standard output.
+    """Write the run of a results directory in formats of repetitions; `-` is standard output.
 
     `submission` is what KCIDB says about the submitter and its builds.
 
@@ -79,17 +96,42 @@ def write(
     results = load(run)
     for form, output in outputs.items():
         text = kcidb.render(results, submission) if form == "kcidb" else FORMATS[form](results)
-        if output == TERMINAL:
-            sys.stdout.write(text)
-            continue
-        try:
-            write_named(output, text)
-        except OSError as error:
-            raise FscaleError(
-                f"cannot write {output}: {error.strerror}; give another file"
-            ) from error
+        _put(output, text)
+    _note_absent(results)
+
+
+def write_table(runs: Sequence[str], name: TableName, form: Format, output: Path) -> None:
+    """Write a table of runs, each given as DIR or DIR=LABEL; `-` is standard output.
+
+    Raises:
+        FscaleError: a run cannot be read, two cannot be told apart, the file cannot be written, or
+            the format needs a package that is not installed.
+    """
+    from fscale.analysis.formats.tables import TABLE_FORMATS, TABLES  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.members import NamedRun, open_named  # noqa: PLC0415
+
+    members = open_named([NamedRun.parse(text) for text in runs])
+    _put(output, TABLE_FORMATS[form](TABLES[name], members))
+    for results in {member.name: member.results for member in members}.values():
+        _note_absent(results)
+
+
+def _put(output: Path, content: str | bytes) -> None:
+    if output == TERMINAL:
+        if isinstance(content, bytes):
+            sys.stdout.buffer.write(content)
+        else:
+            sys.stdout.write(content)
+        return
+    try:
+        write_named(output, content)
+    except OSError as error:
+        raise FscaleError(f"cannot write {output}: {error.strerror}; give another file") from error
+
+
+def _note_absent(results: "Results") -> None:
     absent = {"planned cells left no result": results.missing}
     absent["files of cells cannot be read"] = len(results.unreadable)
     for what, count in absent.items():
         if count:
-            say(f"note: {count} {what}", error=True)
+            say(f"note: {results.path}: {count} {what}", error=True)

@@ -12,9 +12,9 @@ from fscale.analysis.diagnosis.run import diagnose
 from fscale.analysis.diagnosis.verdict import Shape as DiagnosedShape
 from fscale.analysis.diagnosis.verdict import shape_of
 from fscale.analysis.findings import Scaling, findings
+from fscale.analysis.members import Member
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, controls, headline, interactive, tables
-from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
 from tests.support import synthetic

@@ -16,16 +16,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kcidb_io.schema import V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.report import build, interactive  # noqa: F401 - imported before the fork
 from fscale.analysis.report.render import TEMPLATES
 from fscale.analysis.vega import library
+from fscale.commands.options.formats import Format, TableName
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import Command
 from fscale.model.store import Store
@@ -101,7 +102,14 @@ class Place:
             "show": ["show", self.results],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
-                for form in FORMATS
+                for form in Format
+            },
+            **{
+                name: [
+                    *("export", self.results, f"{self.second}=2", "--format", "csv"),
+                    *("--table", name, "--output", out / f"run.{name}.csv"),
+                ]
+                for name in TableName
             },
         }
 
@@ -126,6 +134,9 @@ class Place:
 
 def well_formed(exported: Path) -> None:
     """What goes to other programs is what it claims to be."""
+    if exported.suffix == ".parquet":
+        pd.read_parquet(exported)
+        return
     text = exported.read_text()
     match exported.suffix:
         case ".json" | ".google-benchmark":

@@ -10,8 +10,8 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.formats import table
 from fscale.analysis.history import index
+from fscale.analysis.members import NamedRun, open_members
 from fscale.analysis.reader import load
-from fscale.analysis.report.members import NamedRun, open_members
 from fscale.analysis.whatif import answers
 from fscale.model.results import Cell
 from tests.support.simulated_cells import boots

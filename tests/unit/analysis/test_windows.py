@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from fscale.analysis import reader
-from fscale.analysis.formats.run import FORMATS
-from fscale.analysis.report.members import Member
+from fscale.analysis.members import Member
 from fscale.analysis.report.section import Report
 from fscale.analysis.report.tables import WARNINGS
 from fscale.analysis.windows import commit_seconds, windows_of, without_commit
@@ -20,6 +19,7 @@ from fscale.model import catalogue
 from fscale.model.bench import Window
 from fscale.model.paths import SUITES
 from fscale.model.results import Cell, Mounted
+from tests.support.exports import exported
 from tests.support.synthetic import cell, key, sliced, write_run
 
 EXT4 = {"title": "ext4", "commit_seconds": 5, "mount_options": ["noatime"]}
@@ -69,7 +69,7 @@ def test_the_commit_interval_in_effect_comes_first(tmp_path: Path) -> None:
     warned(tmp_path / "short", [short], EXT4)
     loaded = reader.load(tmp_path / "short")
     assert without_commit(loaded.run, loaded.cells) == {"ext4": 1}
-    rows = csv.DictReader(io.StringIO(FORMATS["csv"](loaded)))
+    rows = csv.DictReader(io.StringIO(exported(loaded, "csv")))
     assert [row["commit_seconds"] for row in rows] == ["1.0"]
 
 
@@ -106,7 +106,7 @@ def test_a_profiled_cell_is_not_counted(tmp_path: Path) -> None:
 def test_exports_say_how_long_windows_were(tmp_path: Path) -> None:
     failed = cell(key(2), 1).model_copy(update={"status": "error", "bench": None})
     warned(tmp_path, [cut([0.1, 0.3]), failed])
-    text = FORMATS["csv"](reader.load(tmp_path))
+    text = exported(reader.load(tmp_path), "csv")
     rows = {row["status"]: row for row in csv.DictReader(io.StringIO(text))}
     assert rows["ok"]["longest_window_seconds"] == "0.3"
     assert rows["ok"]["commit_seconds"] == "5.0"

@@ -17,10 +17,10 @@ from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.curves import arrange
 from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.history import index
+from fscale.analysis.labels import USUAL_CREW, labels
+from fscale.analysis.members import Member
 from fscale.analysis.reader import load
 from fscale.analysis.report.headline import limits
-from fscale.analysis.report.labels import USUAL_CREW, labels
-from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.analysis.summary import summarise
 from fscale.apps.adapter import loads
@@ -42,6 +42,7 @@ from fscale.runner.plan import make_keys
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request, parse_cores
 from fscale.runner.run import preview
+from tests.support.exports import exported
 from tests.support.runner import fake_bench
 from tests.support.runner import suite as suite_file
 from tests.support.synthetic import cell, cpus_of, descriptor, grid, key, machine, write_run
@@ -366,7 +367,7 @@ def test_reports_say_it(tmp_path: Path) -> None:
 def test_exports_say_it(tmp_path: Path) -> None:
     chosen = {"workers_per_cpu": 2, "placement": "spread", "keep_free": 1}
     results = load(written(tmp_path / "run", chosen, machine=KEPT))
-    table = pd.read_csv(io.StringIO(FORMATS[Format.CSV](results)))
+    table = pd.read_csv(io.StringIO(exported(results, "csv")))
     columns = ["workers_per_cpu", "placement", "cpus_kept_free"]
     assert table[columns].drop_duplicates().to_numpy().tolist() == [[2, "spread", 1]]
     assert set(table["workers"]) == {2, 4}

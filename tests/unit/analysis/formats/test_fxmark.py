@@ -20,6 +20,7 @@ from fscale.analysis.report import build
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 from fscale.model.topology import machine_layout
+from tests.support.exports import exported
 from tests.support.hostile import Done
 from tests.support.hostile import run as fscale
 from tests.support.pages import text_of
@@ -462,7 +463,7 @@ def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
 def test_exports_say_that_it_was_imported(tmp_path: Path) -> None:
     assert imported(written(tmp_path), tmp_path / "run").code == 0
     results = load(tmp_path / "run")
-    (tmp_path / "out.csv").write_text(FORMATS["csv"](results))
+    (tmp_path / "out.csv").write_text(exported(results, "csv"))
     frame = pd.read_csv(tmp_path / "out.csv")
     assert frame.imported.str.startswith("FxMark's log").all()
     assert frame.wall_seconds.isna().all()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from fscale.analysis.members import Member, NamedRun
 from fscale.analysis.reader import load
 from fscale.analysis.report import answer, build, build_several, diagnosis, headline
-from fscale.analysis.report.members import Member, NamedRun
 from fscale.analysis.report.section import Report
 from fscale.analysis.style import SERIES
 from fscale.model.results import Cell, CellKey

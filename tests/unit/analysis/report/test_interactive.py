@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fscale.analysis.diagnosis import flame
+from fscale.analysis.members import Member
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, interactive, repeat
 from fscale.analysis.report.layout import content_security_policy
-from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from tests.support.command_lines import refusal
 from tests.support.hostile import good

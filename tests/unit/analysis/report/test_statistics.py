@@ -2,10 +2,10 @@
 """Figures worked out by hand: what the report computes from cells."""
 
 import csv
+import io
 import json
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -15,16 +15,18 @@ from fscale.analysis.diagnosis.run import Law, _law
 from fscale.analysis.diagnosis.verdict import Shape, shape_of
 from fscale.analysis.findings import Scaling, findings, judge
 from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit
-from fscale.analysis.point_table import rows, write
 from fscale.analysis.report.render import interval, microseconds, rate, span, times
 from fscale.analysis.style import MARKERS, SERIES, lines, speedup_colours
 from fscale.analysis.summary import Point, Ratio, Spread, summarise
+from fscale.analysis.tables.points import COLUMNS, rows
+from fscale.analysis.tables.text import to_csv, to_json
 from fscale.model.bench import CpuTimes, Descriptor
-from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import core_counts, layout
 from tests.support import synthetic
 from tests.support.synthetic import cell, cpus_of, descriptor
+
+NAMES: dict[str | None, str] = {None: "today"}
 
 
 def key(cores: int = 1, repetition: int = 1, workload: str = "DRBL", **more: object) -> CellKey:
@@ -302,7 +304,7 @@ def test_a_file_system_without_medium_is_on_every_page_of_its_mode() -> None:
         ("ram", "direct", ["ext4"]),
         ("ssd", "buffered", ["tmpfs", "ext4"]),
     ]
-    assert [(r["medium"], r["median_per_second"]) for r in rows(pages)] == [
+    assert [(r["medium"], r["median_per_second"]) for r in rows(pages, NAMES)] == [
         ("none", 9),
         ("ram", 1),
         ("ram", 3),
@@ -323,16 +325,14 @@ def test_options_sides_and_durations_are_told_apart() -> None:
     assert [c.name for c in sides.curves] == ["ext4 (A)", "ext4 (B)"]
 
 
-def test_rows_and_files(tmp_path: Path) -> None:
+def test_rows_are_written() -> None:
     scored = cells([100, 110, 90]) + cells([150, 180, 165], cores=2)
     described = {"DRBL": descriptor("DRBL")}
-    table = rows(arrange(summarise(scored), ["ext4"], described))
-    write(table, Folder(tmp_path))
-    with (tmp_path / "figures.csv").open() as file:
-        base, top = csv.DictReader(file)
+    table = rows(arrange(summarise(scored), ["ext4"], described), NAMES)
+    base, top = csv.DictReader(io.StringIO(to_csv(COLUMNS, table)))
     assert (base["speedup"], float(top["speedup"])) == ("", pytest.approx(1.65))
     assert (top["cores"], float(top["low_per_second"]), top["spread"]) == ("2", 150, "min-max")
-    assert json.loads((tmp_path / "figures.json").read_text())["figures"] == table
+    assert json.loads(to_json(COLUMNS, table, missing=0))["data"] == table
 
 
 def test_file_systems_keep_their_colours() -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Values of a cell that several formats use."""
+"""Values of a cell that tables and formats share."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from fscale.model.bench import CpuTimes
 from fscale.model.files import printable
-from fscale.model.results import Cell, Run
+from fscale.model.results import Cell, CellKey, Run
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -15,15 +15,15 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
         cells,
         key=lambda c: (
             *(c.key.workload, c.key.medium, c.key.mode, c.key.filesystem),
-            *(options(c), c.key.side or "", c.key.profile or "", c.key.duration),
+            *(options(c.key), c.key.side or "", c.key.profile or "", c.key.duration),
             *(c.key.cores, c.key.repetition),
         ),
     )
 
 
-def options(cell: Cell) -> str:
+def options(key: CellKey) -> str:
     """The workload's options: name=value, separated by blanks."""
-    return " ".join(f"{name}={value}" for name, value in sorted(cell.key.options.items()))
+    return " ".join(f"{name}={value}" for name, value in sorted(key.options.items()))
 
 
 def workers(cell: Cell) -> int | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from fscale.analysis.labels import MOST, labels
 from fscale.analysis.reader import Results, load
-from fscale.analysis.report.labels import MOST, labels
 from fscale.model import filetest
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
@@ -19,10 +19,25 @@ _RESERVED = "()"  # a curve is named FILESYSTEM (RUN)
 
 @dataclass(frozen=True)
 class NamedRun:
-    """A results directory and the user's label; None: the label is built from differences."""
+    """A results directory and the user's label; None: the label is built from differences.
+
+    Raises:
+        FscaleError: the label is not valid.
+    """
 
     path: Path
     label: str | None = None
+
+    def __post_init__(self) -> None:
+        label = self.label
+        if label is None or (
+            0 < len(label) <= MOST and printable(label) == label and not set(label) & set(_RESERVED)
+        ):
+            return
+        raise FscaleError(
+            f"{printable(str(self.path))}: the label {printable(label)} must be printable text of "
+            f"1 to {MOST} characters without ( and )"
+        )
 
     @classmethod
     def parse(cls, text: str) -> "NamedRun":
@@ -34,18 +49,15 @@ class NamedRun:
         path, equals, label = text.rpartition("=")
         if not equals or not path or filetest.is_dir(text):
             return cls(Path(text))
-        label = label.strip()
-        if not 0 < len(label) <= MOST or printable(label) != label or set(label) & set(_RESERVED):
-            raise FscaleError(
-                f"{printable(text)}: the label must be printable text of 1 to {MOST} characters "
-                "without ( and ); write DIR=LABEL"
-            )
-        return cls(Path(path), label)
+        return cls(Path(path), label.strip())
 
 
 @dataclass(frozen=True)
 class Member:
-    """A run of a report. If there is one run only, all fields but `results` are None."""
+    """A run of a report. If there is one run only, it has no label and no side.
+
+    A label that the user gave it anyway is in `run`.
+    """
 
     results: Results
     label: str | None = None
@@ -54,6 +66,11 @@ class Member:
     side: str | None = None
     """the side of a paired run, if each side is shown as a run"""
     all_sides: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the run in tables."""
+        return self.run or self.results.run.id
 
     @property
     def cells(self) -> list[Cell]:
@@ -69,12 +86,26 @@ class Member:
         return self.all_sides or cell.key.side == self.side
 
 
+def open_named(named_runs: Sequence[NamedRun]) -> tuple[Member, ...]:
+    """Read one run or several; see `open_members`.
+
+    Raises:
+        FscaleError: as `open_members`; also if there is no run.
+    """
+    if not named_runs:
+        raise FscaleError("there is no run to read; give a results directory")
+    if len(named_runs) > 1:
+        return open_members(named_runs)
+    (only,) = named_runs
+    return (Member(load(only.path), run=only.label),)
+
+
 def open_members(named_runs: Sequence[NamedRun]) -> tuple[Member, ...]:
     """Read several runs and name them; each side of a paired run is one of its own.
 
     Raises:
-        FscaleError: a directory is not a run or is given twice, two contain the same cells, two
-            have the same label, or there are more than `MAX_RUNS`.
+        FscaleError: a directory is not a run or is given twice, two contain the same cells, or two
+            have the same label.
     """
     _refuse_twice([one.path.resolve() for one in named_runs])
     opened = [load(one.path) for one in named_runs]
@@ -88,11 +119,19 @@ def open_members(named_runs: Sequence[NamedRun]) -> tuple[Member, ...]:
     used = [str(member.label) for member in members]
     if twice := sorted({label for label in used if used.count(label) > 1}):
         raise FscaleError(f"two runs have the label {twice[0]}; give each its own with DIR=LABEL")
+    return tuple(members)
+
+
+def refuse_many(members: Sequence[Member]) -> None:
+    """Refuse to draw more runs than a reader can tell apart.
+
+    Raises:
+        FscaleError: there are more than `MAX_RUNS`.
+    """
     if len(members) > MAX_RUNS:
         raise FscaleError(
             f"{len(members)} runs are too many to tell apart in a chart; give at most {MAX_RUNS}"
         )
-    return tuple(members)
 
 
 def _refuse_twice(paths: Sequence[Path]) -> None:
