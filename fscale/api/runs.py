@@ -116,15 +116,16 @@ class Runs:
         """
         refuse_many(self._members)
         page, panel = self._panel(workload, medium, mode)
+        # Not below: the first figure sets up pyplot's backend, which the end of a context undoes.
+        place = ax or plt.figure(figsize=_SIZE, layout="constrained")
         with mpl.rc_context(RC):
-            if ax is None:
-                ax = plt.subplots(figsize=_SIZE, layout="constrained")[1]
-            width = ax.get_window_extent().width / ax.figure.dpi
-            plots.draw_curves(ax, panel, self._report.lines, width, linear)
-            ax.set_title(panel.name)
+            drawn = place if isinstance(place, Axes) else place.add_subplot()
+            width = drawn.get_window_extent().width / drawn.figure.dpi
+            plots.draw_curves(drawn, panel, self._report.lines, width, linear)
+            drawn.set_title(panel.name)
             marks = plots.layout_keys(page)
-            ax.legend(*figures.legend((panel,), self._report.lines, marks, linear))
-        return ax
+            drawn.legend(*figures.legend((panel,), self._report.lines, marks, linear))
+        return drawn
 
     def _panel(self, workload: str, medium: str | None, mode: str | None) -> tuple[Page, Panel]:
         pages = [

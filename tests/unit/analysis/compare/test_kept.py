@@ -6,17 +6,16 @@ way had a judge of its own: point and metric -> verdict and ratio. That judge as
 work; today's default does (`Settings.pause`), and calls nothing the same after a second of it.
 """
 
-import gzip
 import json
 from pathlib import Path
 
 import pytest
 
+from docs.scripts.unpack import unpack
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.model import paths
-from fscale.model.store import AB_FILE, RUN_FILE
 
 KEPT = paths.ROOT / "tests" / "golden" / "comparisons"
 VERDICTS = json.loads((KEPT / "verdicts.json").read_text())
@@ -24,13 +23,7 @@ VERDICTS = json.loads((KEPT / "verdicts.json").read_text())
 
 def unpacked(name: str, directory: Path) -> Path:
     """The results directory of a kept comparison."""
-    kept = json.loads(gzip.decompress((KEPT / f"{name}.json.gz").read_bytes()))
-    (directory / "cells").mkdir()
-    files = {RUN_FILE: kept["run"], AB_FILE: kept["ab"]}
-    files |= {f"cells/{cell['id']}.json": cell for cell in kept["cells"]}
-    for path, content in files.items():
-        (directory / path).write_text(json.dumps(content))
-    return directory
+    return unpack(KEPT / f"{name}.json.gz", directory / name)
 
 
 def test_each_way_has_one() -> None:
