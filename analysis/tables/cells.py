@@ -119,7 +119,7 @@ COLUMNS: tuple[Column[Repetition], ...] = (
     ),
     _figure(
         "ops_per_second",
-        "throughput of all workers; of a simulated cell: that of the median window",
+        "throughput of all workers; of a simulated cell: in its median window",
         lambda c: c.ops_per_second,
         "1/s",
     ),

@@ -49,7 +49,7 @@ COLUMNS: tuple[Column[Controlled], ...] = (
     _figure("median_per_second", "throughput, median", lambda c: c.point.median, "1/s"),
     _figure("low_per_second", "lower end of the spread", lambda c: c.point.spread.low, "1/s"),
     _figure("high_per_second", "upper end of the spread", lambda c: c.point.spread.high, "1/s"),
-    _figure("speedup", "median over that of the fewest cores", lambda c: c.speedup.value),
+    _figure("speedup", "median over the median at the fewest cores", lambda c: c.speedup.value),
     _figure("speedup_low", "lowest speed-up that both spreads allow", lambda c: c.speedup.low),
     _figure("speedup_high", "highest speed-up that both spreads allow", lambda c: c.speedup.high),
     _figure("physical", "speed-up by the number of physical cores", lambda c: c.given.linear),

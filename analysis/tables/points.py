@@ -106,7 +106,7 @@ COLUMNS: tuple[Column[Drawn], ...] = (
     ),
     _figure(
         "speedup",
-        "median over that of the base: one core, or two with a writer beside the readers",
+        "median over the median of the base: one core, or two with a writer beside the readers",
         lambda d: d.speedup.value if d.speedup else None,
     ),
     _figure(

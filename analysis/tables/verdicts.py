@@ -114,7 +114,7 @@ COLUMNS: tuple[Column[Judged], ...] = (
     ),
     Column("worse", "boolean", "true if it is a regression", lambda j: j.worse),
     Column("reason", "string", "why it is undecided or broken, or another remark", _reason),
-    _figure("ratio", "median of NEW over that of BASE", lambda t: t.ratio),
+    _figure("ratio", "median of NEW over the median of BASE", lambda t: t.ratio),
     _figure("low", "lower end of the ratio's interval", lambda t: t.low),
     _figure("high", "upper end of the ratio's interval", lambda t: t.high),
     _figure("level", "confidence of the interval", lambda t: t.level),

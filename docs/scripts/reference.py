@@ -10,7 +10,7 @@ import shutil
 import textwrap
 from pathlib import Path
 
-from docs.scripts import commands, keys, write_pages
+from docs.scripts import columns, commands, keys, write_pages
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 WIDTH = 100
@@ -19,7 +19,7 @@ WIDTH = 100
 @functools.cache
 def kept() -> dict[str, str]:
     """File name below docs/reference -> Markdown, of the pages in the repository."""
-    return _wrapped(keys.pages(keys.KEYS))
+    return _wrapped(keys.pages(keys.KEYS) | {"table-columns.md": columns.page()})
 
 
 @functools.cache

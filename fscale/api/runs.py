@@ -145,11 +145,9 @@ class Runs:
             known = dict.fromkeys(panel.name for page in pages for panel in page.panels)
             raise FscaleError(f"there are no curves of {workload}{suggest(workload, known)}")
         if len(chosen) > 1:
-            names = ", ".join(
-                f"{panel.name} ({page.medium}, {page.mode})" for page, panel in chosen
-            )
+            several = "; ".join(f"{panel.name}, {page.title}" for page, panel in chosen)
             raise FscaleError(
-                f"{workload} has several panels: {names}; give medium, mode or its name"
+                f"{workload} has several panels ({several}); give medium, mode or a panel's name"
             )
         return chosen[0]
 

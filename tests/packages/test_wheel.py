@@ -47,6 +47,7 @@ def test_the_licence_is_in_it(wheel: Path) -> None:
         "lanefs/kernel/journal/commit.c",
         "lockprofile/locks.bpf.c",
         "microbench/workloads/MWCL.c",
+        "py.typed",
         "reports/report.css",
         "sim/init.sh",
     ],

@@ -66,7 +66,9 @@ def test_workloads_are_those_of_the_program(
     [
         ("app(['--help'], standalone_mode=False)", {"pydantic", "numpy", "fscale.commands.run"}),
         ("app(['run', '--help'], standalone_mode=False)", {"scipy", "fscale.commands.compare"}),
-        ("command_tree()", {"matplotlib", "scipy.stats", "scipy.optimize"}),
+        ("command_tree()", {"matplotlib", "pandas", "scipy.stats", "scipy.optimize"}),
+        ("import fscale.runner.run, fscale.commands.options.ending", {"matplotlib", "pandas"}),
+        ("import fscale.analysis.formats.tables", {"matplotlib", "pandas", "scipy"}),
         # In a guest, which has none of these, a run ends with it.
         ("import fscale.analysis.conclusion", {"matplotlib", "scipy", "jinja2"}),
     ],

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The reference page of the columns of all tables, from the code that fills them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fscale.analysis.formats.tables import TABLES
+from fscale.analysis.tables import verdicts
+from fscale.analysis.tables.column import PLACE, Column
+
+LEAD = """\
+`fscale.load` gives these tables as pandas DataFrames (`run.points`), and `fscale export --table`
+writes them as CSV, JSON and Parquet. What is not known is empty. Of the columns without a unit,
+numbers are counts and ratios. [Notebooks](../guide/notebooks.md) and [figures for other
+programs](../guide/figures-for-other-programs.md) have examples."""
+PLACED = "These columns come first in all tables about cells and points:"
+
+
+def page() -> str:
+    """Markdown, with a section for each table."""
+    parts = ["# Columns of the tables", " ".join(LEAD.split()), PLACED, *_columns(PLACE)]
+    for name, table in TABLES.items():
+        parts += [f"## {name}", f"A row is {table.row}."]
+        if name == "profiled":
+            parts.append("It has the columns of [cells](#cells).")
+        else:
+            parts += _columns(column for column in table.columns if column not in PLACE)
+    parts += [
+        "## Verdicts",
+        "`fscale.compare` gives a row for each verdict, and for each point that is good on one "
+        "side only.",
+        *_columns(verdicts.COLUMNS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _columns(columns: Iterable[Column[Any]]) -> list[str]:
+    return [
+        f"`{one.name}` ({one.type}{f', {one.unit}' if one.unit else ''})\n: {one.meaning}"
+        for one in columns
+    ]
