@@ -47,6 +47,8 @@ HOST_ONLY = (
     *("fontTools", "PIL", "pillow.libs", "vl_convert", "ruptures", "fscale"),
     *("dask", "distributed", "tornado", "fsspec", "msgpack", "cloudpickle", "sortedcontainers"),
     *("partd", "locket", "toolz", "tlz", "tblib", "zict", "grimp", "textual"),
+    *("pandas", "pandas-stubs", "pyarrow", "duckdb", "_duckdb", "IPython", "ipykernel", "zmq"),
+    *("debugpy", "jedi", "parso", "nbclient", "nbformat", "jupyter_client", "jupyter_core"),
 )
 # Of the package itself: what is made here, and what only its tests need.
 SKIPPED = {"build", "__pycache__", "tests"}

@@ -8,9 +8,9 @@ import pytest
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
-from fscale.analysis.formats import table
+from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.history import index
-from fscale.analysis.members import NamedRun, open_members
+from fscale.analysis.members import Member, NamedRun, open_members
 from fscale.analysis.reader import load
 from fscale.analysis.whatif import answers
 from fscale.model.results import Cell
@@ -59,7 +59,7 @@ def test_reports_exports_and_histories_have_the_points_alone(runs: tuple[Path, P
     assert [(a.object, round(a.gain)) for a in answers(results.every)] == [("rename_lock", 3)]
     members = open_members([NamedRun(runs[0], "a"), NamedRun(runs[1], "b")])
     assert [member.label for member in members] == ["a", "b"]
-    assert len(table.rows(results)) == 8
+    assert len(TABLES["cells"].rows([Member(results)])) == 8
     with index.opened(runs[1] / "index.sqlite") as history:
         index.add(history, runs[1])
         sides = history.execute("SELECT DISTINCT side FROM point").fetchall()
