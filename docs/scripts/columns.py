@@ -8,17 +8,18 @@ from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.tables import verdicts
 from fscale.analysis.tables.column import PLACE, Column
 
-LEAD = """\
-`fscale.load` gives these tables as pandas DataFrames (`run.points`), and `fscale export --table`
-writes them as CSV, JSON and Parquet. What is not known is empty. Of the columns without a unit,
-numbers are counts and ratios. [Notebooks](../guide/notebooks.md) and [figures for other
-programs](../guide/figures-for-other-programs.md) have examples."""
+LEAD = (
+    "`fscale.load` gives these tables as pandas DataFrames (`run.points`), and `fscale export "
+    "--table` writes them as CSV, JSON and Parquet. A value that is not known is empty. Of the "
+    "columns without a unit, numbers are counts and ratios. [Notebooks](../guide/notebooks.md) and "
+    "[figures for other programs](../guide/figures-for-other-programs.md) have examples."
+)
 PLACED = "These columns come first in all tables about cells and points:"
 
 
 def page() -> str:
     """Markdown, with a section for each table."""
-    parts = ["# Columns of the tables", " ".join(LEAD.split()), PLACED, *_columns(PLACE)]
+    parts = ["# Columns of the tables", LEAD, PLACED, *_columns(PLACE)]
     for name, table in TABLES.items():
         parts += [f"## {name}", f"A row is {table.row}."]
         if name == "profiled":

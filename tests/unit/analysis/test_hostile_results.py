@@ -105,7 +105,7 @@ class Place:
                 for form in Format
             },
             **{
-                name: [
+                f"table-{name}": [
                     *("export", self.results, f"{self.second}=2", "--format", "csv"),
                     *("--table", name, "--output", out / f"run.{name}.csv"),
                 ]
