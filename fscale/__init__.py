@@ -23,6 +23,9 @@ else:
 
         return getattr(api, name)
 
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]
+
 
 __all__ = ["FscaleError", "Runs", "compare", "load"]
 __version__ = "0.2.0"

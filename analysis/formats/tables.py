@@ -92,7 +92,7 @@ def _parquet(table: Table, members: Sequence[Member]) -> bytes:
     """Apache Parquet; its metadata have units and meanings, as pandas stores `attrs`.
 
     Raises:
-        FscaleError: pyarrow is not installed.
+        FscaleError: pyarrow cannot be used.
     """
     from fscale.analysis.tables.frame import make_frame  # noqa: PLC0415 - imports pandas
 
@@ -101,7 +101,7 @@ def _parquet(table: Table, members: Sequence[Member]) -> bytes:
         make_frame(table.columns, table.rows(members)).to_parquet(file, engine="pyarrow")
     except ImportError:
         raise FscaleError(
-            "the format parquet needs pyarrow, which is not installed: install fscale[parquet]"
+            "the format parquet needs pyarrow, which is missing or too old: install fscale[parquet]"
         ) from None
     return file.getvalue()
 

@@ -74,7 +74,7 @@ class Runs:
     @cached_property
     def points(self) -> pd.DataFrame:
         """A row for each point: medians and spreads of the repetitions that count, speed-ups."""
-        return self._table("points")
+        return make_frame(TABLES["points"].columns, self._report.figures)
 
     @cached_property
     def locks(self) -> pd.DataFrame:
@@ -160,5 +160,6 @@ class Runs:
         found = " ".join(answer.sentence(page) for page in self._report.pages)
         return f"<fscale.Runs of {names}: {found or 'no figures.'}>"
 
-    def _repr_html_(self) -> str:
-        return str(excerpt(self._report))
+    def _repr_html_(self) -> str | None:
+        html = excerpt(self._report)
+        return None if html is None else str(html)

@@ -18,6 +18,7 @@ from fscale.analysis.style import SERIES
 from fscale.model import paths
 from tests.support.hostile import good
 from tests.support.synthetic import cell, grid, key, write_run
+from tests.unit.analysis.compare.test_kept import unpacked
 
 LATENCY = {"quantiles": {"50": 2000, "99": 5000, "100": 9000}}
 
@@ -52,7 +53,8 @@ def test_importing_the_package_imports_no_library() -> None:
     assert said.stdout == "set()\n"
 
 
-def test_a_name_that_the_package_lacks_is_no_name() -> None:
+def test_names_are_found_and_no_others() -> None:
+    assert {"load", "compare", "Runs", "FscaleError", "__version__"} <= {*dir(fscale)}
     with pytest.raises(AttributeError, match="no attribute 'lod'"):
         fscale.lod  # type: ignore[attr-defined]  # noqa: B018
 
@@ -200,11 +202,30 @@ def test_more_runs_than_can_be_told_apart_have_tables_but_no_curve(tmp_path: Pat
 
 def test_jupyter_shows_the_report_s_answer(loaded: fscale.Runs, tmp_path: Path) -> None:
     html = loaded._repr_html_()
+    assert html is not None
     assert "Of 2 curves up to 4 cores" in html
     assert 'class="answer"' in html
     assert "synthetic-test-host" in html
     assert "<script" not in html
     assert ":root {\n  --" not in html  # else its variables would be those of the page around it
     both = fscale.load(run(tmp_path / "a"), run(tmp_path / "b", 0.5), labels=["old", "new"])
-    assert "ext4 (new)" in both._repr_html_()
+    html = both._repr_html_()
+    assert html is not None
+    assert "ext4 (new)" in html
     assert repr(loaded).startswith("<fscale.Runs of synthetic: Of 2 curves")
+
+
+def test_jupyter_shows_the_verdicts_of_a_paired_run(tmp_path: Path) -> None:
+    html = fscale.load(unpacked("ab-whole", tmp_path))._repr_html_()
+    assert html is not None
+    assert "found a regression" in html
+    assert 'class="answer"' not in html
+
+
+def test_jupyter_shows_the_names_of_runs_that_have_no_answer(tmp_path: Path) -> None:
+    one, two = (
+        write_run(tmp_path / name, [cell(key(1), rate)], workloads=["DRBL"])
+        for name, rate in (("a", 1.0), ("b", 2.0))
+    )
+    assert fscale.load(one, two)._repr_html_() is None
+    assert "a, b" in repr(fscale.load(one, two))
