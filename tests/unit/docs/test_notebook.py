@@ -57,12 +57,14 @@ def test_the_lines_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ]
         write_run(tmp_path / "results" / name, made, workloads=["MWCM"])
     names: dict[str, Any] = {"axes": plt.subplots(1, 2)[1]}
-    lines = "\n".join(boxes(page("notebooks.md"), "python"))
-    for line in lines.splitlines():
+    told = []
+    for line in "\n".join(boxes(page("notebooks.md"), "python")).splitlines():
         exec(line, names)
-        code, _, said = line.partition("   # '")
-        if said:
-            assert eval(code, names) == said.removesuffix("'")
+        code, _, value = line.partition("  # '")
+        if value:
+            assert eval(code, names) == value.removesuffix("'")
+            told.append(value)
+    assert len(told) == 2
     assert len(names["quiet"]) == len(today)
     assert names["verdicts"].worse.any()
     plt.close("all")
