@@ -133,6 +133,9 @@ class Runs:
             for page in self._report.pages
             if medium in (None, page.medium) and mode in (None, page.mode)
         ]
+        if not pages:
+            titles = "; ".join(page.title for page in self._report.pages) or "none"
+            raise FscaleError(f"no curves have medium={medium}, mode={mode}; there are: {titles}")
         found = [
             (page, panel)
             for page in pages

@@ -13,9 +13,9 @@ from fscale.analysis.compare import wording
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.metrics import Metric
+from fscale.analysis.reader import first_error
 from fscale.analysis.tables import verdicts
 from fscale.analysis.tables.frame import make_frame
-from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 
 
@@ -54,7 +54,7 @@ def compare(
             **margins,
         )
     except ValidationError as error:
-        raise FscaleError(explain(error)) from None
+        raise FscaleError(first_error(error)) from None
     comparison = judging.compare(sides, settings)
     frame = make_frame(verdicts.COLUMNS, verdicts.rows(comparison))
     frame.attrs |= {

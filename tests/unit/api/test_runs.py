@@ -182,6 +182,8 @@ def test_what_a_curve_is_of_must_be_clear(tmp_path: Path) -> None:
         runs.curve("MWCN")
     with pytest.raises(fscale.FscaleError, match="ram medium, buffered I/O; MWCM, ssd medium"):
         runs.curve("MWCM")
+    with pytest.raises(fscale.FscaleError, match=r"medium=nvme.* there are: ram medium"):
+        runs.curve("MWCM", medium="nvme")
     assert runs.curve("MWCM", medium="ssd").get_title() == "MWCM"
     with pytest.raises(fscale.FscaleError, match=r"DRBL size=4.*; DRBL size=8"):
         runs.curve("DRBL")

@@ -78,5 +78,7 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path) -> None:
     one = run(tmp_path / "one", 1)
     with pytest.raises(fscale.FscaleError, match="a single run, not an interleaved one"):
         fscale.compare(one)
+    with pytest.raises(fscale.FscaleError, match=r"metrics\.0: Input should be 'throughput'"):
+        fscale.compare(unpacked("ab-whole", tmp_path), metrics=["p98"])  # type: ignore[list-item]
     with pytest.raises(fscale.FscaleError, match=r"margin: .*greater than 0"):
         fscale.compare(one, run(tmp_path / "two", 0.9), margin=0)
