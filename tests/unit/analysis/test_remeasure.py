@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fscale.analysis.members import Member
 from fscale.analysis.reader import load
 from fscale.analysis.remeasure import FASTER, disturbed, faster_than_linear
-from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.analysis.report.tables import troubles
 from fscale.model.results import Cell
