@@ -117,14 +117,35 @@ def speedup_colours(share: float) -> tuple[str, str]:
     return to_hex(rgba), "#000000" if luminance > 0.179 else "#ffffff"
 
 
+def sizes(points: float) -> dict[Any, Any]:
+    """The settings of all sizes of text, for a font of `points`."""
+    kinds = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+    return {
+        "font.size": points,
+        "axes.titlesize": points + 1,
+        **dict.fromkeys(kinds, points),
+    }
+
+
+FIXED: dict[Any, Any] = {
+    "text.parse_math": False,  # a $ in a name is a $
+    "text.usetex": False,  # and a \\ is a \\
+    "lines.marker": "none",  # markers tell file systems apart, and hollow ones are disturbed
+    "lines.markerfacecolor": "auto",
+    "markers.fillstyle": "full",
+    "savefig.bbox": None,  # a figure is as wide as it was asked for
+    "pdf.fonttype": 42,  # USENIX and ACM refuse Type 3 fonts
+    "pdf.use14corefonts": False,  # and fonts that are not embedded
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fscale",
+}
+"""settings that no style changes"""
+
 RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": FONT_SIZE,
-    "text.parse_math": False,  # a $ in a name is a $
-    "axes.titlesize": FONT_SIZE + 1,
+    **sizes(FONT_SIZE),
     "axes.titleweight": "bold",
-    "axes.labelsize": FONT_SIZE,
     "axes.edgecolor": MUTED.light,
     "axes.labelcolor": INK.light,
     "axes.facecolor": "none",
@@ -133,20 +154,16 @@ RC: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "figure.facecolor": PAPER.light,
     "grid.color": GRID.light,
     "grid.linewidth": 0.6,
     "xtick.color": MUTED.light,
     "ytick.color": MUTED.light,
     "xtick.labelcolor": INK.light,
     "ytick.labelcolor": INK.light,
-    "xtick.labelsize": FONT_SIZE,
-    "ytick.labelsize": FONT_SIZE,
     "text.color": INK.light,
     "legend.frameon": False,
-    "legend.fontsize": FONT_SIZE,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "pdf.fonttype": 42,  # USENIX refuses Type 3 fonts
-    "svg.fonttype": "none",
-    "svg.hashsalt": "fscale",
+    **FIXED,
 }

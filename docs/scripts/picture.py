@@ -111,7 +111,7 @@ def main() -> None:
     packed, picture = Path(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as place:
         run = unpack(json.loads(packed.read_text()), Path(place) / "run")
-        take(build(run, plots=False), picture.resolve())
+        take(build(run), picture.resolve())
 
 
 if __name__ == "__main__":
