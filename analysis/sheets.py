@@ -98,7 +98,8 @@ def _sheet(
     settings: PlotSettings,
 ) -> Figure:
     """Panels of this height, with room for text of `beside` inches on their left."""
-    whole = settings.columns or min(MOST_COLUMNS, settings.room(AXIS_LABELS * em(TICK)))
+    most = 1 if settings.per == "workload" else MOST_COLUMNS
+    whole = settings.columns or min(most, settings.room(AXIS_LABELS * em(TICK)))
     columns = min(whole, settings.room(beside), len(panels))
     rows = math.ceil(len(panels) / columns)
     width = max(

@@ -26,25 +26,28 @@ class Per(StrEnum):
     ALL = "all"
 
 
+DEFAULT_WIDTHS = {Per.WORKLOAD: "3.33in", Per.GROUP: "7in", Per.ALL: "7in"}
+
+
 @dataclass(frozen=True)
 class PlotOptions:
     """Size, layout, font and style of the files."""
 
     plot_width: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="LENGTH",
-            help="Width of a figure in in, cm, mm or pt; a column of USENIX has 3.33in. A figure "
-            "of few workloads is narrower.",
+            help="Width of a figure in in, cm, mm or pt; one of few workloads is narrower. "
+            "Default: 7in, a page of USENIX; 3.33in, a column, if a figure shows a workload.",
         ),
-    ] = "7in"
+    ] = None
     plot_height: Annotated[
         str, typer.Option(metavar="LENGTH", help="Height of a row of curves.")
     ] = "1.7in"
     plot_per: Annotated[
         Per,
         typer.Option(
-            help="What a figure shows: a workload, a group of workloads, or all in a grid."
+            help="Content of a figure: a workload, a group of workloads, or all in a grid."
         ),
     ] = Per.GROUP
     plot_columns: Annotated[
@@ -84,7 +87,10 @@ class PlotOptions:
         from fscale.analysis.plotsettings import PlotSettings, read_style  # noqa: PLC0415 - imports matplotlib
 
         return PlotSettings(
-            inches("--plot-width", self.plot_width),
+            inches(
+                "--plot-width",
+                DEFAULT_WIDTHS[self.plot_per] if self.plot_width is None else self.plot_width,
+            ),
             inches("--plot-height", self.plot_height),
             self.plot_per.value,
             self.plot_columns,

@@ -28,6 +28,7 @@ from fscale.analysis.report import Report, build
 from fscale.analysis.report.members import Member
 from fscale.analysis.style import MARKERS, SERIES
 from fscale.cli import app
+from fscale.commands.options.plots import Per, PlotOptions
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import Folder
 from tests.support.synthetic import cell, grid, write_run
@@ -137,7 +138,8 @@ def test_a_figure_has_the_width_that_was_asked_for(report: Report, tmp_path: Pat
     for width, of_three in ((COLUMN, COLUMN), (7, 0.75 * 7)):
         plots = save(report, tmp_path / str(width), PlotSettings(width))
         assert media_box(plots / "data-reads.pdf")[0] == pytest.approx(of_three, abs=1e-3)
-        assert media_box(plots / "metadata-writes.pdf")[0] <= width
+        plots = save(report, tmp_path / f"{width} each", PlotSettings(width, per="workload"))
+        assert media_box(plots / "DRBL.pdf")[0] == pytest.approx(width, abs=1e-3)
 
 
 FONT = re.compile(rb"/BaseFont /(?:[A-Z]{6}\+)?([\w-]+)")
@@ -287,7 +289,7 @@ STYLE_FILES = {
         (["--plot-width", "3em"], "one of the units"),
         (["--plot-width", "-3in"], "one of the units"),
         (["--plot-width", "nanin"], "one of the units"),
-        (["--plot-height", ""], "one of the units"),
+        (["--plot-width", ""], "one of the units"),
         (["--plot-width", "85mm", "--plot-columns", "3"], "room for 2 in 3.35in"),
         (["--plot-width", "85mm", "--font-size", "20"], "text of 20 points needs at least 3.75in"),
         (["--font", "Tmes"], "no font Tmes is installed"),
@@ -334,6 +336,11 @@ def test_the_command_draws_as_it_was_asked(run: Path, tmp_path: Path) -> None:
     pdf = tmp_path / "plots" / "MWCL.pdf"
     assert media_box(pdf)[0] == pytest.approx(84.6 / 25.4, abs=1e-3)
     assert {name.partition("-")[0] for name in embedded(pdf)} == {TIMES}
+
+
+def test_a_figure_of_one_workload_is_as_wide_as_a_column() -> None:
+    assert PlotOptions(plot_per=Per.WORKLOAD).settings.width == pytest.approx(COLUMN)
+    assert PlotOptions().settings.width == 7
 
 
 def renamed(family: str, path: Path) -> None:
