@@ -5,6 +5,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from fscale.analysis import plots
-from fscale.analysis.curves import Page, Panel
+from fscale.analysis.curves import Page, Panel, PanelGroup
 from fscale.analysis.plotsettings import AXIS_LABELS, MOST_COLUMNS, PANEL, PlotSettings
 from fscale.analysis.style import LineStyle
 from fscale.analysis.textfit import KEY, TICK, TITLE, em, shortened, text_width, wrapped
@@ -47,21 +48,21 @@ def figures(page: Page, lines: Lines, settings: PlotSettings) -> Iterator[tuple[
 
     matplotlib's settings must be those of `settings.rc`.
     """
-    for stem, panels in _parts(page, settings):
-        yield stem, _curve_sheet(page, panels, lines, settings)
-        measured = tuple(p for p in panels if plots.cpu_points(p))
-        if measured:
+    for stem, part in _parts(page, settings):
+        yield stem, _curve_sheet(part, lines, settings)
+        if measured := [panel for panel in part.panels if plots.cpu_points(panel)]:
             yield f"{stem}-cpu", _cpu_sheet(measured, settings)
     if len(page.cores) > 1:
         yield "matrix", _matrix(page, settings)
 
 
-def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, tuple[Panel, ...]]]:
+def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, Page]]:
     """What each figure of curves shows, with the name of its file."""
-    if settings.per == "group":
-        yield from ((_stem(group.title).lower(), group.panels) for group in page.groups)
-    elif settings.per == "all":
-        yield "workloads", tuple(page.panels)
+    if settings.per == "all":
+        yield "workloads", page
+    elif settings.per == "group":
+        for group in page.groups:
+            yield _stem(group.title).lower(), replace(page, groups=(group,))
     else:
         taken = {"matrix"}
         for panel in page.panels:
@@ -69,7 +70,7 @@ def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, tuple[Pane
             numbered = (f"{stem}-{n}" for n in range(2, len(page.panels) + 3))
             stem = next(name for name in (stem, *numbered) if name not in taken)
             taken |= {stem, f"{stem}-cpu"}
-            yield stem, (panel,)
+            yield stem, replace(page, groups=(PanelGroup("", (panel,)),))
 
 
 def _stem(name: str) -> str:
@@ -107,7 +108,7 @@ def _sheet(
         columns * (PANEL * em(TICK) + beside),
     )
     width = min(settings.width, width)
-    titles = [wrapped(panel.name, width / columns - em(TITLE), TITLE) for panel in panels]
+    titles = [wrapped(panel.name, width / columns - beside, TITLE) for panel in panels]
     height += 1.2 * em(TITLE) * max(title.count("\n") for title in titles)
     figure = Figure(figsize=(width, rows * height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -137,9 +138,8 @@ def _legend(figure: Figure, keys: Sequence[Artist], labels: Sequence[str]) -> Le
     return figure.legend(keys, labels, loc="outside upper center", ncols=columns)
 
 
-def _curve_sheet(
-    page: Page, panels: Sequence[Panel], lines: Lines, settings: PlotSettings
-) -> Figure:
+def _curve_sheet(page: Page, lines: Lines, settings: PlotSettings) -> Figure:
+    panels = page.panels
     curves = {c.name: c for p in panels for c in p.curves}
     keys: dict[str, Artist] = {
         name: plots.legend_key(lines[c.series], c.side, c.simulated) for name, c in curves.items()
@@ -197,14 +197,16 @@ def _matrix(page: Page, settings: PlotSettings) -> Figure:
     height = below + SQUARE * size * max(len(names), LOWEST_MATRIX)
     width = min(settings.width, max(2.5, beside + SQUARE * size * columns))
     figure = Figure(figsize=(width, bands * height), layout="constrained")
-    axes = figure.subplots(bands, 1, squeeze=False).ravel()
-    for ax, first in zip(axes, range(0, len(titles), columns), strict=True):
+    # A scale as wide as a third of a column, which stands beside the first band.
+    axes = figure.subplots(bands, 2, squeeze=False, width_ratios=(max(columns, 4), 0.35))
+    plots.draw_scale(axes[0, 1])
+    for ax in axes[1:, 1]:
+        ax.set_axis_off()
+    for ax, first in zip(axes[:, 0], range(0, len(titles), columns), strict=True):
         part = slice(first, first + columns)
         plots.draw_matrix(ax, page, page.panels[part], names)
         ax.set_xticks(
             range(len(titles[part])), titles[part], rotation=math.degrees(STEEP), ha="right"
         )
         ax.set_xlim(-0.5, columns - 0.5)
-    column = 1 / max(columns, 4)  # the width of one, or less if there are few
-    plots.draw_scale(axes[0].inset_axes((1 + 0.25 * column, 0, 0.35 * column, 1)))
     return figure

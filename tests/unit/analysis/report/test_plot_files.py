@@ -91,6 +91,7 @@ STYLES: list[dict[str, Any]] = [
     {"font": TIMES},
     {"font": TIMES, "size": 10},
     {"styles": ["seaborn-v0_8-paper"]},
+    {"styles": ["classic"]},
     {"styles": ["seaborn-v0_8-paper", "ggplot"], "font": TIMES, "size": 7},
 ]
 
@@ -116,6 +117,19 @@ def test_nothing_is_cut_and_no_text_lies_over_another(
             if line.get_marker() in MARKERS:
                 assert line.get_window_extent().x0 >= 0
                 assert line.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_long_names_are_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = []
+    for made in grid((1, 2, 4), 1, ("DRBL", "DRBM"), ("ext4", "xfs")):
+        name = f"{made.key.filesystem} with a name and options that nobody would give it"
+        changes = {"filesystem": name, "options": {"keep": 0, "of": 20 * "xy"}}
+        cells.append(cell(made.key.model_copy(update=changes), 1000.0 * made.key.cores))
+    run = write_run(tmp_path, cells, workloads=("DRBL", "DRBM"), filesystems=())
+    report = Report((Member(load(run)),), run)
+    for _, figure in figures(report, PlotSettings(COLUMN)):
+        for text, box in texts(figure, monkeypatch):
+            assert -0.5 <= box.x0 <= box.x1 <= COLUMN * 72 + 0.5, text
 
 
 @pytest.mark.parametrize("style", STYLES[1:3], ids=str)
@@ -187,6 +201,16 @@ def test_a_figure_shows_what_was_asked_for(report: Report) -> None:
     assert stems("group") == with_cpu("data-reads", "metadata-writes")
     assert stems("workload") == with_cpu(*WORKLOADS)
     assert stems("all") == with_cpu("workloads")
+
+
+def test_a_legend_has_the_marks_of_its_own_figure(report: Report) -> None:
+    marked = {
+        stem: any(text.get_text().startswith("turn ") for text in figure.legends[0].get_texts())
+        for stem, figure in figures(report, PlotSettings(COLUMN, per="workload"))
+        if stem in WORKLOADS
+    }
+    assert marked == {panel.name: bool(panel.turns) for panel in report.pages[0].panels}
+    assert set(marked.values()) == {True, False}
 
 
 def test_workloads_whose_names_look_alike_have_files_of_their_own(tmp_path: Path) -> None:
