@@ -11,7 +11,8 @@ import matplotlib as mpl
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-Kind = Literal["axes.titlesize", "xtick.labelsize", "legend.fontsize"]
+Kind = Literal["font.size", "axes.titlesize", "xtick.labelsize", "legend.fontsize"]
+TEXT: Kind = "font.size"
 TITLE: Kind = "axes.titlesize"
 TICK: Kind = "xtick.labelsize"
 KEY: Kind = "legend.fontsize"
