@@ -38,20 +38,25 @@ def installed(families: Iterable[str], source: str) -> list[str]:
         for family in families
         for name in (settings[f"font.{family}"] if family in _GENERIC else [family])
     ]
-    found = [name for name in wanted if name.casefold() in _names()]
-    if not found:
+    found = _first(wanted)
+    if found is None:
         _look_again()
-        found = [name for name in wanted if name.casefold() in _names()]
-    if not found:
+        found = _first(wanted)
+    if found is None:
         raise FscaleError(
             f"{source}: no font {' or '.join(wanted)} is installed; {_advice(wanted[0])}"
         )
-    if _has_postscript_outlines(Path(fontManager.findfont(FontProperties(family=[found[0]])))):
+    if _has_postscript_outlines(Path(fontManager.findfont(FontProperties(family=[found])))):
         raise FscaleError(
-            f"{source}: {found[0]} has PostScript outlines, which cannot be embedded as Type 42; "
+            f"{source}: {found} has PostScript outlines, which cannot be embedded as Type 42; "
             "give a TrueType font"
         )
-    return list(dict.fromkeys((found[0], GLYPHS)))
+    return list(dict.fromkeys((found, GLYPHS)))
+
+
+def _first(wanted: Iterable[str]) -> str | None:
+    names = _names()
+    return next((name for name in wanted if name.casefold() in names), None)
 
 
 def _names() -> dict[str, str]:

@@ -129,7 +129,7 @@ def sizes(points: float) -> dict[Any, Any]:
 
 FIXED: dict[Any, Any] = {
     "text.parse_math": False,  # a $ in a name is a $
-    "text.usetex": False,  # and a \\ is a \\
+    "text.usetex": False,  # and a \ is a \
     "lines.marker": "none",  # markers tell file systems apart, and hollow ones are disturbed
     "lines.markerfacecolor": "auto",
     "markers.fillstyle": "full",

@@ -37,10 +37,7 @@ def text_width(text: str, kind: Kind) -> float:
 
 def wrapped(text: str, width: float, kind: Kind) -> str:
     """The text, broken into lines of at most `width` inches (or of one character)."""
-    if (needed := text_width(text, kind)) <= width:
-        return text
-    # The first guess takes all characters as equally wide.
-    for characters in range(max(1, int(len(text) * width / needed)), 0, -1):
+    for characters in range(_fitting(text, width, kind), 0, -1):
         lines = textwrap.wrap(text, characters)
         if all(text_width(line, kind) <= width for line in lines):
             break
@@ -50,8 +47,14 @@ def wrapped(text: str, width: float, kind: Kind) -> str:
 def shortened(text: str, width: float, kind: Kind) -> str:
     """The text if it fits into `width` inches, else its beginning and its end."""
     shown = text
-    for kept in range(len(text) - 1, 0, -1):
+    for kept in range(_fitting(text, width, kind), 0, -1):
+        if kept < len(text):
+            shown = text[: kept - kept // 2] + ELLIPSIS + text[len(text) - kept // 2 :]
         if text_width(shown, kind) <= width:
             break
-        shown = text[: kept - kept // 2] + ELLIPSIS + text[len(text) - kept // 2 :]
     return shown
+
+
+def _fitting(text: str, width: float, kind: Kind) -> int:
+    """About how many characters fit into `width` inches, from 1 to all."""
+    return max(1, min(len(text), int(len(text) * width / (text_width(text, kind) or width))))

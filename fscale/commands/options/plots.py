@@ -86,6 +86,10 @@ class PlotOptions:
         """
         from fscale.analysis.plotsettings import PlotSettings, read_style  # noqa: PLC0415 - imports matplotlib
 
+        if self.plot_columns and self.plot_per is Per.WORKLOAD:
+            raise FscaleError(
+                "--plot-columns: not supported with --plot-per workload; leave it out"
+            )
         return PlotSettings(
             inches(
                 "--plot-width",

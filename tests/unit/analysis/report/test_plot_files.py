@@ -327,6 +327,7 @@ STYLE_FILES = {
         (["--plot-style", "no-colon"], "no setting just text"),
         (["--plot-style", "no-font"], "no-font: no font Nobody Has This is installed"),
         (["--plot-style", "binary"], "can't decode"),
+        (["--plot-per", "workload", "--plot-columns", "2"], "--plot-columns: not supported"),
         (["--no-plots", "--font", TIMES], "--font: not supported with --no-plots"),
     ],
 )  # fmt: skip
