@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fscale.commands.options.kinds import number
 from fscale.model.errors import FscaleError
 
 if TYPE_CHECKING:
@@ -52,11 +53,7 @@ class PlotOptions:
     ] = Per.GROUP
     plot_columns: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Workloads beside one another. Default: as many as fit, up to four.",
-        ),
+        number(1, 20, "Workloads beside one another. Default: as many as fit, up to four."),
     ] = None
     plot_style: Annotated[
         list[str] | None,
