@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib import style as library
 
 from fscale.analysis import fonts, textfit
-from fscale.analysis.style import FIXED, RC, sizes
+from fscale.analysis.style import FIXED, RC, is_dark, sizes
 from fscale.model.catalogue import nearest
 from fscale.model.errors import FscaleError
 
@@ -20,6 +20,7 @@ MOST_INCHES = 50.0
 MOST_COLUMNS = 4  # if the user sets none
 PANEL = 7.0  # ems that the axes of a panel need at least
 AXIS_LABELS = 6.5  # ems that stand to the left of a panel's axes
+HEIGHT = 15.3  # ems of a row of curves, if the user sets none: 1.7 inches at 8 points
 LOWEST = 9.0  # ems that a row of curves needs at least, half of them for its axes
 
 
@@ -35,8 +36,8 @@ class PlotSettings:
 
     width: float = TEXT_WIDTH
     """of a figure; one of few panels is narrower, so that the panels of all have one size"""
-    height: float = 1.7
-    """of a row of curves"""
+    height: float | None = None
+    """of a row of curves; None: HEIGHT"""
     per: Per = "group"
     """what a figure shows"""
     columns: int | None = None
@@ -47,7 +48,8 @@ class PlotSettings:
         with mpl.rc_context(dict(self.rc)):
             em = textfit.em(textfit.TICK)
             _check_length("--plot-width", self.width, (PANEL + AXIS_LABELS) * em, em)
-            _check_length("--plot-height", self.height, LOWEST * em, em)
+            if self.height is not None:
+                _check_length("--plot-height", self.height, LOWEST * em, em)
             room = self.room(AXIS_LABELS * em)
         if self.columns and self.columns > room:
             raise FscaleError(
@@ -89,6 +91,15 @@ def read_style(
     for name in styles:
         settings = _read(name)
         rc |= settings
+        for axis in ("xtick", "ytick"):
+            if f"{axis}.color" in settings:  # which labels have, too, unless the style says more
+                rc[f"{axis}.labelcolor"] = settings.get(f"{axis}.labelcolor", "inherit")
+        for ground in ("figure.facecolor", "axes.facecolor"):
+            if rc[ground] != "none" and is_dark(rc[ground]):
+                raise FscaleError(
+                    f"--plot-style {name}: its {ground} is too dark for the colours of file "
+                    "systems, which are made for paper; give a style with a light one"
+                )
         source = f"--plot-style {name}" if "font.family" in settings else source
     rc |= {} if size is None else sizes(size)
     families = rc["font.family"] or [""]

@@ -16,7 +16,7 @@ from matplotlib.legend import Legend
 
 from fscale.analysis import plots
 from fscale.analysis.curves import Page, Panel, PanelGroup
-from fscale.analysis.plotsettings import AXIS_LABELS, MOST_COLUMNS, PANEL, PlotSettings
+from fscale.analysis.plotsettings import AXIS_LABELS, HEIGHT, MOST_COLUMNS, PANEL, PlotSettings
 from fscale.analysis.style import LineStyle
 from fscale.analysis.textfit import KEY, TICK, TITLE, em, shortened, text_width, wrapped
 from fscale.model.files import Folder
@@ -156,7 +156,7 @@ def _curve_sheet(page: Page, lines: Lines, settings: PlotSettings) -> Figure:
     return _sheet(
         panels,
         draw,
-        settings.height,
+        settings.height or HEIGHT * em(TICK),
         [*keys.values(), *marks.values()],
         [*keys, *marks],
         AXIS_LABELS * em(TICK),

@@ -11,7 +11,7 @@ from itertools import chain, cycle
 from typing import Any, Literal
 
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from fscale.model.config import ColourName
 
@@ -111,10 +111,14 @@ def speedup_colours(share: float) -> tuple[str, str]:
     loss; beyond +-1 the colour stays. Red to blue, light in the middle.
     """
     scale = colormaps["RdBu"]
-    rgba = scale(0.5 + 0.32 * max(-1.0, min(1.0, share)))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgba[:3]]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return to_hex(rgba), "#000000" if luminance > 0.179 else "#ffffff"
+    colour = to_hex(scale(0.5 + 0.32 * max(-1.0, min(1.0, share))))
+    return colour, "#ffffff" if is_dark(colour) else "#000000"
+
+
+def is_dark(colour: str) -> bool:
+    """Whether white has more contrast to a colour than black."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] <= 0.179
 
 
 def sizes(points: float) -> dict[Any, Any]:

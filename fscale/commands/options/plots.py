@@ -43,8 +43,12 @@ class PlotOptions:
         ),
     ] = None
     plot_height: Annotated[
-        str, typer.Option(metavar="LENGTH", help="Height of a row of curves.")
-    ] = "1.7in"
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Height of a row of curves. Default: 1.7in for text of 8 points.",
+        ),
+    ] = None
     plot_per: Annotated[
         Per,
         typer.Option(
@@ -92,7 +96,7 @@ class PlotOptions:
                 "--plot-width",
                 DEFAULT_WIDTHS[self.plot_per] if self.plot_width is None else self.plot_width,
             ),
-            inches("--plot-height", self.plot_height),
+            None if self.plot_height is None else inches("--plot-height", self.plot_height),
             self.plot_per.value,
             self.plot_columns,
             read_style(self.plot_style or (), self.font, self.font_size),

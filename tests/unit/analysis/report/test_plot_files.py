@@ -240,6 +240,8 @@ def test_a_row_of_curves_has_the_height_that_was_asked_for(report: Report) -> No
     def height(**asked: Any) -> float:
         return next(figure for _, figure in figures(report, PlotSettings(**asked))).get_figheight()
 
+    assert height() == pytest.approx(height(height=1.7))
+    assert height(rc=read_style(["seaborn-v0_8-poster"])) > height(height=2)
     assert height(height=2.5) - height(height=1.5) == pytest.approx(1)
     assert height(height=2.5, columns=1) - height(height=1.5, columns=1) == pytest.approx(3)
 
@@ -289,6 +291,7 @@ def test_the_last_style_wins_and_the_options_over_it(tmp_path: Path) -> None:
     assert read_style([one, two])["xtick.labelsize"] == 11
     assert read_style([two, one])["xtick.labelsize"] == 6
     assert read_style([one])["font.family"] == ["DejaVu Serif", "DejaVu Sans"]
+    assert read_style(["ggplot"])["xtick.labelcolor"] == "inherit"
     options = read_style([one], font=TIMES, size=9)
     assert options["font.family"] == [TIMES, "DejaVu Sans"]
     assert options["xtick.labelsize"] == 9
@@ -327,6 +330,7 @@ STYLE_FILES = {
         (["--plot-style", "no-colon"], "no setting just text"),
         (["--plot-style", "no-font"], "no-font: no font Nobody Has This is installed"),
         (["--plot-style", "binary"], "can't decode"),
+        (["--plot-style", "dark_background"], "its figure.facecolor is too dark"),
         (["--plot-per", "workload", "--plot-columns", "2"], "--plot-columns: not supported"),
         (["--no-plots", "--font", TIMES], "--font: not supported with --no-plots"),
     ],
