@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from fscale.analysis.reader import Results
 from fscale.model import crew
@@ -12,6 +13,8 @@ from fscale.model.results import Run
 MOST = 40  # characters that fit into a legend
 DEFAULT = "default options"
 USUAL_CREW = "1 worker per CPU, packed"
+
+Item = TypeVar("Item")
 
 _BUILD = re.compile(r"#\d+")
 _WORDS = re.compile(r"(?=[-+ ])")
@@ -41,13 +44,16 @@ def _options(runs: Sequence[Run]) -> list[str]:
     shared = [name for name in runs[0].filesystems if all(name in r.filesystems for r in runs)]
     differing: list[list[str]] = [[] for _ in runs]
     for name in shared:
-        words = [_options_of(run.filesystems[name]) for run in runs]
-        same = set(words[0]).intersection(*words)
-        for differing_words, found in zip(differing, words, strict=True):
-            differing_words += [word for word in found if word not in same]
+        words = unshared([_options_of(run.filesystems[name]) for run in runs])
+        differing = [[*known, *found] for known, found in zip(differing, words, strict=True)]
     if not any(differing):
         return ["" for _ in runs]
     return [" ".join(dict.fromkeys(differing_words)) or DEFAULT for differing_words in differing]
+
+
+def unshared(lists: Sequence[Sequence[Item]]) -> list[list[Item]]:
+    """The items of each list that are not in all of them."""
+    return [[item for item in one if not all(item in other for other in lists)] for one in lists]
 
 
 def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:

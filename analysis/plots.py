@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Draws panels with matplotlib: scaling curves and CPU bars."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 
+from fscale.analysis import textfit
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.style import (
     CPU_COLOURS,
-    FONT_SIZE,
     GRID,
-    INK,
     MUTED,
     PAPER,
     LineStyle,
@@ -36,7 +38,9 @@ _BEYOND: dict[str, Any] = {"marker": 6, "color": MUTED.light, "linestyle": "none
 
 LINEAR_WITHIN = 3.0  # times the highest point, up to which the axis shows linear scaling
 LONGEST = 28  # characters of a bar's label
-DIGIT = 0.65 * FONT_SIZE / 72  # inches
+DIGIT = 0.65  # ems that a digit takes at most
+EDGE = 1.0  # points of a hollow marker, which some styles give none
+MOST_TICKS = 5  # intervals of the axis of throughput
 
 
 def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
@@ -47,8 +51,8 @@ def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
     return 1.0, f"{unit}/s"
 
 
-def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int]:
-    """The core counts that get a label on an axis `width` inches wide, a digit being `digit` wide.
+def core_ticks(cores: list[int], width: float, digit: float) -> list[int]:
+    """The core counts that get a label on an axis; `width` and that of a digit have the same unit.
 
     The highest and the lowest have one; the others, from the highest down, if there is room.
     """
@@ -61,16 +65,41 @@ def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int
     return sorted(set(ticks))
 
 
-def draw_curves(
-    ax: Axes, panel: Panel, lines: dict[str, LineStyle], width: float, ideal: bool = True
-) -> None:
+class CoreTicks(Locator):
+    """Labels core counts as far as the axis, when it is drawn, has room for them."""
+
+    axis: Axis
+
+    def __init__(self, cores: list[int]) -> None:
+        self._cores = cores
+        self._digit = DIGIT * textfit.em(textfit.TICK)
+
+    def __call__(self) -> Sequence[float]:
+        """The labelled core counts."""
+        drawn = self.axis.axes
+        width = drawn.get_window_extent().width / drawn.figure.dpi
+        return core_ticks(self._cores, width, self._digit)
+
+
+class FewTicks(MaxNLocator):
+    """At most MOST_TICKS intervals, and fewer on a low axis."""
+
+    axis: Axis
+
+    def __call__(self) -> Any:
+        """The labelled values."""
+        room = 4 * self.axis.get_tick_space() // 3  # the space counts two heights of text for each
+        self.set_params(nbins=max(1, min(MOST_TICKS, room)))
+        return super().__call__()
+
+
+def draw_curves(ax: Axes, panel: Panel, lines: Mapping[str, LineStyle], ideal: bool = True) -> None:
     """Throughput against cores, a line for each file system, whiskers for the spread.
 
-    The axis is about `width` inches wide. A caret at the top marks where the paper's curves turn. A
-    hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base; a caret at its end says that it goes on above the plot, which it
-    does if the curves would be too low in a plot that shows all of it. The solid grey line beside
-    it is the control, if one ran. A thin
+    A caret at the top marks where the paper's curves turn. A hollow marker is a point with a
+    disturbed repetition. The dotted line (`ideal`) is linear scaling from the fastest base; a caret
+    at its end says that it goes on above the plot, which it does if the curves would be too low in
+    a plot that shows all of it. The solid grey line beside it is the control, if one ran. A thin
     vertical line follows each full socket, a dashed one marks where slower cores are added; the
     background is grey where hardware threads share cores.
     """
@@ -90,11 +119,11 @@ def draw_curves(
         _draw_layout(ax, panel.layout, cores)
     for turn in panel.turns:
         ax.plot(turn, 1, transform=ax.get_xaxis_transform(), clip_on=False, zorder=3, **_TURN)
-    ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
+    ax.xaxis.set_major_locator(CoreTicks(cores))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(visible=False, axis="x")
     ax.set_ylim(0, height / divisor)
-    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_locator(FewTicks())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("cores")
     ax.set_ylabel(label)
@@ -129,6 +158,7 @@ def _draw_curve(
             marker=line.marker,
             color=line.colour,
             markerfacecolor=PAPER.light if disturbed else line.colour,
+            markeredgewidth=EDGE,
             clip_on=False,
             zorder=3,
         )
@@ -205,6 +235,22 @@ def cpu_keys() -> list[Patch]:
     return [Patch(facecolor=colour.light, label=state) for state, colour in CPU_COLOURS.items()]
 
 
+def legend(
+    page: Page, lines: Mapping[str, LineStyle], ideal: bool = True
+) -> tuple[list[Artist], list[str]]:
+    """The samples of a legend of a page's curves, and their names; marks follow the curves."""
+    curves = {c.name: c for p in page.panels for c in p.curves}
+    keys: dict[str, Artist] = {
+        name: legend_key(lines[c.series], c.side, c.simulated) for name, c in curves.items()
+    }
+    marks = {label: key for key, label in layout_keys(page)}
+    if ideal and any(len(p.cores) > 1 for p in page.panels):
+        marks["linear"] = ideal_key()
+    if ideal and any(panel.given for panel in page.panels):
+        marks["linear on this machine"] = given_key()
+    return [*keys.values(), *marks.values()], [*keys, *marks]
+
+
 def cpu_points(panel: Panel) -> list[tuple[str, Point]]:
     """The bars of a panel: each curve's highest core count, if CPU times were recorded."""
     return [(c.name, c.top) for c in panel.curves if c.top.cpu is not None]
@@ -227,7 +273,7 @@ def cpu_labels(panel: Panel) -> list[str]:
     ]
 
 
-def draw_cpu(ax: Axes, panel: Panel) -> None:
+def draw_cpu(ax: Axes, panel: Panel, labels: Sequence[str]) -> None:
     """How the CPUs under test spent their time: one stacked bar for each file system."""
     bars = cpu_points(panel)
     left = np.zeros(len(bars))
@@ -246,7 +292,7 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
             )
         )
         left += width
-    ax.set_yticks(range(len(bars)), cpu_labels(panel))
+    ax.set_yticks(range(len(bars)), labels)
     ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_xlim(0, 100)
     ax.xaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
@@ -256,38 +302,35 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def draw_matrix(ax: Axes, page: Page) -> None:
+def draw_matrix(ax: Axes, page: Page, panels: Sequence[Panel], names: Sequence[str]) -> None:
     """FxMark's Figure 13: colour is the speed-up at the highest core count, numbers are the peak.
 
-    A row for each file system, a column for each workload; a colour bar on the right. A dagger
-    marks a curve without a figure at the highest core count.
+    A row for each file system, a column for each workload of `panels`. A dagger marks a curve
+    without a figure at the highest core count. `names` are the labels of the rows.
     """
-    panels, names = page.panels, page.names
     for column, panel in enumerate(panels):
-        for row, name in enumerate(names):
+        for row, name in enumerate(page.names):
             curve = panel.curve(name)
             if curve is None:
                 continue
             share = curve.share_of_linear
-            fill, ink = ("none", INK.light) if share is None else speedup_colours(share)
+            plain = ("none", mpl.rcParams["text.color"])
+            fill, ink = plain if share is None else speedup_colours(share)
             corner = (column - 0.5, row - 0.5)
             ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))
             ends_early = curve.top.key.cores < page.cores[-1]
             number = f"{curve.peak.key.cores}{'†' if ends_early else ''}"
             ax.text(column, row, number, ha="center", va="center_baseline", color=ink)
-    ax.set_xlim(-0.5, len(panels) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xticks(range(len(panels)), [p.name for p in panels], rotation=60, ha="right")
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.tick_params(axis="x", pad=1)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    part = 1 / max(len(panels), 4)  # width of a column, or less if there are few
-    _draw_scale(ax.inset_axes((1 + 0.25 * part, 0, 0.35 * part, 1)))
 
 
-def _draw_scale(ax: Axes) -> None:
+def draw_scale(ax: Axes) -> None:
+    """The colours of a matrix, from linear scaling to the opposite."""
     steps = 64
     for i in range(steps):
         share = 1 - 2 * i / (steps - 1)

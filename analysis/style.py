@@ -11,7 +11,7 @@ from itertools import chain, cycle
 from typing import Any, Literal
 
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from fscale.model.config import ColourName
 
@@ -111,20 +111,45 @@ def speedup_colours(share: float) -> tuple[str, str]:
     loss; beyond +-1 the colour stays. Red to blue, light in the middle.
     """
     scale = colormaps["RdBu"]
-    rgba = scale(0.5 + 0.32 * max(-1.0, min(1.0, share)))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgba[:3]]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return to_hex(rgba), "#000000" if luminance > 0.179 else "#ffffff"
+    colour = to_hex(scale(0.5 + 0.32 * max(-1.0, min(1.0, share))))
+    return colour, "#ffffff" if is_dark(colour) else "#000000"
 
+
+def is_dark(colour: str) -> bool:
+    """Whether white has more contrast to a colour than black."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] <= 0.179
+
+
+def sizes(points: float) -> dict[Any, Any]:
+    """The settings of all sizes of text, for a font of `points`."""
+    kinds = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+    return {
+        "font.size": points,
+        "axes.titlesize": points + 1,
+        **dict.fromkeys(kinds, points),
+    }
+
+
+FIXED: dict[Any, Any] = {
+    "text.parse_math": False,  # a $ in a name is a $
+    "text.usetex": False,  # and a \ is a \
+    "lines.marker": "none",  # markers tell file systems apart, and hollow ones are disturbed
+    "lines.markerfacecolor": "auto",
+    "markers.fillstyle": "full",
+    "savefig.bbox": None,  # a figure is as wide as it was asked for
+    "pdf.fonttype": 42,  # USENIX and ACM refuse Type 3 fonts
+    "pdf.use14corefonts": False,  # and fonts that are not embedded
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fscale",
+}
+"""settings that no style changes"""
 
 RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": FONT_SIZE,
-    "text.parse_math": False,  # a $ in a name is a $
-    "axes.titlesize": FONT_SIZE + 1,
+    **sizes(FONT_SIZE),
     "axes.titleweight": "bold",
-    "axes.labelsize": FONT_SIZE,
     "axes.edgecolor": MUTED.light,
     "axes.labelcolor": INK.light,
     "axes.facecolor": "none",
@@ -133,20 +158,16 @@ RC: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "figure.facecolor": PAPER.light,
     "grid.color": GRID.light,
     "grid.linewidth": 0.6,
     "xtick.color": MUTED.light,
     "ytick.color": MUTED.light,
     "xtick.labelcolor": INK.light,
     "ytick.labelcolor": INK.light,
-    "xtick.labelsize": FONT_SIZE,
-    "ytick.labelsize": FONT_SIZE,
     "text.color": INK.light,
     "legend.frameon": False,
-    "legend.fontsize": FONT_SIZE,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "pdf.fonttype": 42,  # USENIX refuses Type 3 fonts
-    "svg.fonttype": "none",
-    "svg.hashsalt": "fscale",
+    **FIXED,
 }

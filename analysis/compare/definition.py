@@ -57,9 +57,9 @@ def _facts_of(run: Run, points: Points) -> dict[str, Any]:
     )
 
 
-def digest(run: Run, workload: str, filesystem: str, medium: str) -> str:
-    """The digest of `meaning`: points with different digests do not share a history."""
-    text = json.dumps(meaning(run, workload, filesystem, medium), sort_keys=True)
+def digest(facts: dict[str, Any]) -> str:
+    """The digest of a `meaning`: points with different digests do not share a history."""
+    text = json.dumps(facts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fscale.analysis.compare.definition import digest
+from fscale.analysis.compare.definition import digest, meaning
 from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.pairs import subject_of
 from fscale.analysis.metrics import VALUES
@@ -27,7 +28,7 @@ TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
 _MAGIC = b"SQLite format 3\0"
 # Of the tables and their metrics; an index of another version is rebuilt, never converted.
-VERSION = 4
+VERSION = 5
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -59,6 +60,10 @@ CREATE TABLE IF NOT EXISTS point (
     n INTEGER NOT NULL,
     disturbed INTEGER NOT NULL,
     PRIMARY KEY (run_id, subject, side, metric)
+);
+CREATE TABLE IF NOT EXISTS definition (
+    digest TEXT PRIMARY KEY,
+    facts TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS tag (
     name TEXT PRIMARY KEY,
@@ -166,20 +171,29 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [str(run_dir), *columns, run.revision],
     ).lastrowid
+    places = {(c.key.workload, c.key.filesystem, c.key.medium) for c in results.scored}
+    facts = {place: meaning(run, *place) for place in places}
+    digests = {place: digest(facts[place]) for place in places}
+    index.executemany(
+        "INSERT OR IGNORE INTO definition VALUES (?, ?)",
+        [(digests[place], json.dumps(facts[place])) for place in places],
+    )
     index.executemany(
         f"INSERT INTO point VALUES ({', '.join('?' * 15)})",
-        [(number, *point) for point in _points(results)],
+        [(number, *point) for point in _points(results, digests)],
     )
     return number, claimed
 
 
-def _points(results: Results) -> Iterator[tuple[object, ...]]:
+def _points(
+    results: Results, digests: Mapping[tuple[str, str, str], str]
+) -> Iterator[tuple[object, ...]]:
     """The columns of table `point` after the run's number, for each metric of each point."""
     cells: dict[tuple[Subject, str], list[Cell]] = defaultdict(list)
     for cell in results.scored:
         cells[subject_of(cell.key), cell.key.side or ""].append(cell)
     for (subject, side), group in cells.items():
-        meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
+        definition = digests[subject.workload, subject.filesystem, subject.medium]
         place = " ".join(filter(None, [subject.circumstances, crew.words(results.run)]))
         where = (subject.workload, subject.filesystem, place, *subject.cores)
         for metric, value_of in VALUES.items():
@@ -192,7 +206,12 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))
                 disturbed = sum(cell.disturbed is not None for cell, _ in known)
                 name = " ".join(filter(None, [subject.name, crew.words(results.run)]))
-                yield name, *where, side, metric, meaning, group[0].unit, *figures, disturbed
+                yield name, *where, side, metric, definition, group[0].unit, *figures, disturbed
+
+
+def definitions(index: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """The facts of each definition (`fscale.analysis.compare.definition.meaning`), by digest."""
+    return {name: json.loads(facts) for name, facts in index.execute("SELECT * FROM definition")}
 
 
 def owners(path: Path) -> dict[str, str]:

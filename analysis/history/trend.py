@@ -2,11 +2,14 @@
 """The trend of a point over runs, with its steps."""
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from fscale.analysis.history.distinction import tell_apart
+from fscale.analysis.history.index import definitions
 from fscale.analysis.history.steps import edges
 from fscale.analysis.metrics import LATENCIES
 
@@ -65,6 +68,8 @@ class Trend:
     subject: str
     metric: str
     place: SeriesKey
+    differs: str
+    """the facts in which its definition differs from others of the same point; empty: none does"""
     cores: int
     values: list[TrendValue]
     steps: list[Step]
@@ -94,19 +99,37 @@ def trends(
     series: dict[tuple[str, int, SeriesKey], list[TrendValue]] = defaultdict(list)
     for subject, cores, *rest in rows:
         series[subject, cores, SeriesKey(*rest[:6])].append(TrendValue(*rest[6:]))
-    several = Counter((subject, place.machine) for subject, _, place in series)
+    differs = _told_apart(dict.fromkeys(place for _, _, place in series), index)
     return [
         Trend(
-            f"{subject} on {place.machine}"
-            + (f", definition {place.definition}" if several[subject, place.machine] > 1 else ""),
+            ", ".join(filter(None, (f"{subject} on {place.machine}", differs[place]))),
             metric,
             place,
+            differs[place],
             cores,
             values,
             steps(values, margin, more_is_worse=metric in LATENCIES),
         )
         for (subject, cores, place), values in series.items()
     ]
+
+
+def _told_apart(places: Iterable[SeriesKey], index: sqlite3.Connection) -> dict[SeriesKey, str]:
+    """What each place differs in from those of the same workload, file system and circumstances."""
+    facts = definitions(index)
+    alike: dict[tuple[str, ...], list[SeriesKey]] = defaultdict(list)
+    for place in places:
+        alike[place.workload, place.filesystem, place.circumstances, place.machine].append(place)
+    differs: dict[SeriesKey, str] = {}
+    for group in alike.values():
+        names = tell_apart([facts[place.definition] | {"unit": place.unit} for place in group])
+        if len(set(names)) < len(names):  # they differ in what was cut
+            names = [
+                f"{name}, definition {place.definition}"
+                for name, place in zip(names, group, strict=True)
+            ]
+        differs |= dict(zip(group, names, strict=True))
+    return differs
 
 
 def steps(values: list[TrendValue], margin: float, *, more_is_worse: bool = False) -> list[Step]:

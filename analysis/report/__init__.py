@@ -9,8 +9,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.analysis import figures
+from fscale.analysis import sheets
 from fscale.analysis.members import Member, NamedRun, open_members, refuse_many
+from fscale.analysis.plotsettings import PlotSettings
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
     answer,
@@ -71,12 +72,16 @@ OF_SEVERAL: list[Section] = [
 
 
 def build(
-    run_dir: Path, out_dir: Path | None = None, *, paper: bool = False, plots: bool = True
+    run_dir: Path,
+    out_dir: Path | None = None,
+    *,
+    paper: bool = False,
+    plots: PlotSettings | None = None,
 ) -> Path:
     """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
 
-    `paper` compares the curves with FxMark's paper. `plots` also writes PDF and SVG files, which
-    takes as long again as the page.
+    `paper` compares the curves with FxMark's paper. With `plots`, PDF and SVG files are written,
+    too, which takes as long again as the page.
 
     Returns:
         The path of report.html, which needs no other file and no network.
@@ -92,7 +97,7 @@ def build_several(
     out_dir: Path,
     *,
     paper: bool = False,
-    plots: bool = True,
+    plots: PlotSettings | None = None,
     allow: tuple[str, ...] = (),
 ) -> Path:
     """Write one report of several runs to `out_dir`, and return the path of report.html.
@@ -113,14 +118,13 @@ def build_several(
     return _write(Report(members, out_dir, paper, allow), plots)
 
 
-def _write(report: Report, plots: bool) -> Path:
+def _write(report: Report, plots: PlotSettings | None) -> Path:
     folder = Folder(report.out_dir)
     try:
         folder.write("figures.csv", to_csv(points.COLUMNS, report.figures))
         folder.write("figures.json", _figures_json(report))
-        for page in report.pages if plots else ():
-            directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
-            figures.save_page(page, report.lines, folder, directory)
+        if plots:
+            sheets.save(report.pages, report.lines, folder, plots)
         path = folder.write("report.html", _html(report))
     except OSError as error:
         raise FscaleError(

@@ -13,9 +13,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from fscale.analysis import svg
 from fscale.analysis.compare.ratios import Ratios
 from fscale.analysis.style import GRID, INK, MUTED, RC, SERIES
+from fscale.analysis.textfit import TEXT, em, shortened, text_width
 
 ROW = 0.34  # inches
 WIDTH = 7.0
+AXES = 0.98  # of the width
 BELOW = 0.34
 REACH = 0.02  # the axis shows at least this much on both sides of a ratio of 1
 
@@ -33,13 +35,18 @@ def reach(rows: Sequence[Ratios]) -> tuple[float, float]:
 
 
 def ratio_svg(rows: Sequence[Ratios], prefix: str, title: str) -> str:
-    """A drawing for the page: dots, interval with its estimate, margin as a band."""
-    height = BELOW + ROW * len(rows)
+    """A drawing for the page."""
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(WIDTH, height))
-        ax = figure.add_axes((0.01, BELOW / height, 0.98, 1 - BELOW / height))
-        _draw(ax, rows)
-        return svg.inline(svg.raw(figure), prefix, f"{title}: NEW over BASE of {len(rows)} cells")
+        drawn = svg.raw(ratio_figure(rows))
+        return svg.inline(drawn, prefix, f"{title}: NEW over BASE of {len(rows)} cells")
+
+
+def ratio_figure(rows: Sequence[Ratios]) -> Figure:
+    """A row for each cell: dots, interval with its estimate, margin as a band, words above it."""
+    height = BELOW + ROW * len(rows)
+    figure = Figure(figsize=(WIDTH, height))
+    _draw(figure.add_axes((0.01, BELOW / height, AXES, 1 - BELOW / height)), rows)
+    return figure
 
 
 def _draw(ax: Axes, rows: Sequence[Ratios]) -> None:
@@ -50,7 +57,9 @@ def _draw(ax: Axes, rows: Sequence[Ratios]) -> None:
         low, high = row.margins
         ax.add_patch(Rectangle((low, i + 0.42), high - low, 0.5, facecolor=GRID.light, linewidth=0))
         ax.plot([1, 1], [i + 0.42, i + 0.92], color=MUTED.light, linewidth=0.8)
-        ax.text(0, i + 0.2, row.name, transform=ax.get_yaxis_transform(), va="center")
+        room = AXES * WIDTH - text_width(row.remark, TEXT) - em(TEXT)
+        name = shortened(row.name, room, TEXT)
+        ax.text(0, i + 0.2, name, transform=ax.get_yaxis_transform(), va="center")
         ax.text(1, i + 0.2, row.remark, transform=ax.get_yaxis_transform(), va="center", ha="right")
         middle = i + 0.67
         blue = SERIES["blue"].light

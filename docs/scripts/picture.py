@@ -43,7 +43,7 @@ def main() -> None:
     packed, picture = Path(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as place:
         run = unpack(packed, Path(place) / "run")
-        take(build(run, plots=False), picture.resolve())
+        take(build(run), picture.resolve())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from fscale.analysis import figures, plots
-from fscale.analysis.curves import Page, Panel
+from fscale.analysis import plots
+from fscale.analysis.curves import Page, Panel, PanelGroup
 from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.members import Member, NamedRun, open_named, refuse_many
 from fscale.analysis.report import answer
@@ -120,11 +121,10 @@ class Runs:
         place = ax or plt.figure(figsize=_SIZE, layout="constrained")
         with mpl.rc_context(RC):
             drawn = place if isinstance(place, Axes) else place.add_subplot()
-            width = drawn.get_window_extent().width / drawn.figure.dpi
-            plots.draw_curves(drawn, panel, self._report.lines, width, linear)
+            plots.draw_curves(drawn, panel, self._report.lines, linear)
             drawn.set_title(panel.name)
-            marks = plots.layout_keys(page)
-            drawn.legend(*figures.legend((panel,), self._report.lines, marks, linear))
+            alone = replace(page, groups=(PanelGroup("", (panel,)),))
+            drawn.legend(*plots.legend(alone, self._report.lines, linear))
         return drawn
 
     def _panel(self, workload: str, medium: str | None, mode: str | None) -> tuple[Page, Panel]:

@@ -2,12 +2,16 @@
 """`fscale report`: writes the report of a run, or one report of several runs."""
 
 import gc
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fscale.commands.options.bundle import bundle
+from fscale.commands.options.given import refuse_given
 from fscale.commands.options.kinds import output_directory
+from fscale.commands.options.plots import PlotOptions
 from fscale.commands.options.shared import AllowOption
 from fscale.model.errors import FscaleError
 
@@ -15,13 +19,16 @@ _EPILOG = """
 More examples:
 
     fscale report results/sim --output paper/ --paper
+    fscale report results/today --plot-width 3.33in --plot-per workload --font STIXGeneral
     fscale report results/6.1 results/6.12 results/6.18 --output results/kernels
     fscale report results/v1=stock results/v2=patched --output results/both
     fscale report a b --output c --allow-different filesystems.ext4.mount_options
 """
 
 
+@bundle("drawn", PlotOptions)
 def _report(
+    context: typer.Context,
     runs: Annotated[
         list[str],
         typer.Argument(
@@ -47,6 +54,8 @@ def _report(
         ),
     ] = True,
     allow_different: AllowOption = None,
+    *,
+    drawn: PlotOptions,
 ) -> None:
     """Write the report of a run: report.html, and its plots as PDF and SVG files.
 
@@ -69,15 +78,19 @@ def _report(
     gc.set_threshold(200_000, 20, 100)
     from fscale.analysis.report import build, build_several  # noqa: PLC0415 - matplotlib takes a second
 
+    if not plots:
+        refuse_given(context, {field.name for field in fields(PlotOptions)}, "--no-plots")
+    settings = drawn.settings if plots else None
+
     if len(asked) > 1:
         if output is None:
             raise FscaleError("a report of several runs needs --output DIR")
         allow = tuple(allow_different or ())
-        typer.echo(build_several(asked, output, paper=paper, plots=plots, allow=allow))
+        typer.echo(build_several(asked, output, paper=paper, plots=settings, allow=allow))
     elif asked[0].label is not None or allow_different:
         raise FscaleError("labels and --allow-different need several runs; give a second run")
     else:
-        typer.echo(build(asked[0].path, output, paper=paper, plots=plots))
+        typer.echo(build(asked[0].path, output, paper=paper, plots=settings))
 
 
 def register(app: typer.Typer) -> None:

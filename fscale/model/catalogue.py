@@ -66,11 +66,16 @@ def load_toml(path: Path, model: type[Model]) -> Model:
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean ...?` for a misspelt name, else the list of all known names."""
     names = list(known)
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
-    originals = [n for n in names if n.lower() in near]
-    if originals:
-        return f"; did you mean {' or '.join(originals)}?"
+    if near := nearest(name, names):
+        return f"; did you mean {' or '.join(near)}?"
     return f"; known names: {', '.join(names)}" if names else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to three names that a misspelt one may have meant; upper case does not matter."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
+    return [n for n in names if n.lower() in near]
 
 
 def names(directory: Path) -> list[str]:

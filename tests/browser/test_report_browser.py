@@ -27,7 +27,7 @@ def written(directory: Path) -> Path:
     cells[0] = cells[0].model_copy(update={"disturbed": "others used 0.4 CPU"})
     cells[30] = cells[30].model_copy(update={"status": "error", "reason": "a" * 200})
     write_run(directory, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=8)
-    return build(directory, plots=False)
+    return build(directory)
 
 
 def test_no_console_message_and_no_request(browser: Any, html: Path) -> None:

@@ -53,7 +53,7 @@ def written(directory: Path) -> Path:
     ]
     control = grid((1, 4, 16), 3, ["control_user"], [NO_FILESYSTEM], ["none"])
     write_run(directory, cells + control, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=16)
-    return build(directory, plots=False)
+    return build(directory)
 
 
 def labels(browser: Any, panel: str = DRBL) -> list[str]:
@@ -304,7 +304,7 @@ def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
 
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(good(tmp_path_factory.mktemp("good") / "results"), plots=False)
+    return build(good(tmp_path_factory.mktemp("good") / "results"))
 
 
 @in_one
@@ -429,7 +429,7 @@ def test_a_flame_graph_is_a_picture_without_javascript(browser: Any, profiled: P
 def test_nothing_acts_but_what_is_ours(browser: Any, tmp_path: Path) -> None:
     """The browser holds the policy, were markup ever to get into the page."""
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
-    html = build(write_run(tmp_path, [made], workloads=("DRBL",)), plots=False)
+    html = build(write_run(tmp_path, [made], workloads=("DRBL",)))
     bad = "<script>window.bad = 1</script><p onclick='window.bad = 2' id='paragraph'>x</p>"
     bad += "<img src='https://example.com/x.png' onerror='window.bad = 3'>"
     bad += '<iframe sandbox="allow-scripts" src="data:text/html,<script>1</script>"></iframe>'
@@ -450,7 +450,7 @@ def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
         command = Command(argv=[evil], seconds=1, returncode=0)
         cells.append(cell(key, 1000.0 * key.cores, commands=[command], disturbed=evil))
     run = write_run(tmp_path, cells, workloads=("DRBL",), command=[f"bin/fscale run {evil!r}"])
-    html = build(run, plots=False)
+    html = build(run)
     browser.get_log("browser")
     show(browser, html)
     click(browser, ".handles path")
@@ -506,7 +506,7 @@ def _timed(run: Path, repetitions: int) -> tuple[int, float, Path]:
     cells = grid(range(1, 18), repetitions, workloads, MANY)
     write_run(run, cells, workloads=workloads, filesystems=MANY, cpus=17)
     began = time.process_time()
-    html = build(run, plots=False)
+    html = build(run)
     return len(cells), time.process_time() - began, html
 
 
@@ -544,9 +544,7 @@ def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) ->
 @in_one
 def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
     cells = grid((1,), 1, WORKLOADS, FILESYSTEMS)
-    html = build(
-        write_run(tmp_path, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS), plots=False
-    )
+    html = build(write_run(tmp_path, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS))
     browser.get_log("browser")
     show(browser, html, view="x=log&y=log&relative=yes")
     assert len(labels(browser)) == len(FILESYSTEMS)
@@ -558,7 +556,7 @@ def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
 def test_a_run_that_failed_has_no_charts_and_no_error(browser: Any, tmp_path: Path) -> None:
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
     failed = made.model_copy(update={"status": "error", "reason": "no space"})
-    html = build(write_run(tmp_path, [failed], workloads=("DRBL",)), plots=False)
+    html = build(write_run(tmp_path, [failed], workloads=("DRBL",)))
     browser.get_log("browser")
     browser.get(html.as_uri())
     assert "no space" in browser.find_element(By.TAG_NAME, "main").text

@@ -73,7 +73,7 @@ def several_runs(root: Path) -> Path:
     first = next((paths[1] / "cells").glob("MWCL-xfs-*-4c-*-r1.json"))
     content = json.loads(first.read_text())
     first.write_text(json.dumps(content | {"status": "error", "reason": "no space"}))
-    return build_several([NamedRun(path) for path in paths], root / "out", plots=False)
+    return build_several([NamedRun(path) for path in paths], root / "out")
 
 
 def paired(directory: Path, in_slices: bool = True) -> Path:
@@ -356,7 +356,7 @@ def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
         content = json.loads((path / "run.json").read_text())
         (path / "run.json").write_text(json.dumps(content | {"id": EVIL, "command": [EVIL]}))
     several = build_several(
-        [NamedRun(paths[0], f"x {EVIL[:38]}"), NamedRun(paths[1])], tmp_path / "out", plots=False
+        [NamedRun(paths[0], f"x {EVIL[:38]}"), NamedRun(paths[1])], tmp_path / "out"
     )
     record = paired(tmp_path / "run") / "ab.json"
     record.write_text(json.dumps({"base": EVIL, "new": EVIL, "looks": []}))
@@ -378,6 +378,6 @@ def test_three_quick_runs_are_small_and_soon_written(tmp_path: Path) -> None:
         for k, f in KERNELS.items()
     ]  # fmt: skip
     began = time.process_time()
-    html = build_several([NamedRun(path) for path in paths], tmp_path / "out", plots=False)
+    html = build_several([NamedRun(path) for path in paths], tmp_path / "out")
     assert time.process_time() - began <= 210 * reference_seconds()  # 142 when it was measured
     assert html.stat().st_size <= 6e6

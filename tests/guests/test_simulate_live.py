@@ -162,7 +162,7 @@ def test_a_point_ends_when_its_throughput_is_known(tmp_path: Path) -> None:
 
 
 def test_the_report_says_that_it_is_simulated(results: Results, tmp_path: Path) -> None:
-    page = build(results.path, tmp_path, plots=False).read_text()
+    page = build(results.path, tmp_path).read_text()
     assert 'id="simulated"' in page
     assert "tmpfs (simulated)" in page
     assert "File-system scalability, simulated" in page

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from fscale.analysis.history.index import IndexedRun
 from fscale.analysis.history.trend import SeriesKey, Step, Trend, TrendValue
+from fscale.analysis.labels import unshared
 
 LONGEST_NAME = 80  # most characters of a file name that come from a workload and file system
 
@@ -28,6 +29,11 @@ class SeriesPage:
     def title(self) -> str:
         """Workload and file system."""
         return f"{self.place.workload} on {self.place.filesystem}"
+
+    @property
+    def circumstances(self) -> str:
+        """Medium, mode, duration, options, and what else differs from pages that look alike."""
+        return ", ".join(filter(None, (self.place.circumstances, self.trends[0].differs)))
 
     @property
     def file(self) -> str:
@@ -125,6 +131,14 @@ class History:
     def cores(self) -> list[int]:
         """All core counts, rising."""
         return sorted({trend.cores for trend in self.trends})
+
+    def apart(self, page: SeriesPage) -> str:
+        """What differs between a page and the others of its workload and file system."""
+        alike = [other for other in self.pages if other.title == page.title]
+        facts = unshared(
+            [[*p.place.circumstances.split(), p.trends[0].differs, p.place.machine] for p in alike]
+        )
+        return ", ".join(filter(None, facts[alike.index(page)]))
 
     def newer(self, trend: Trend) -> int:
         """The number of runs on its machine that are newer than its last value."""

@@ -198,7 +198,7 @@ def test_what_is_not_sure_of_a_control_turns_no_verdict(
     assert verdicts(made)["DRBL"] is Scaling.PARTLY
     said = [s for s in controls.limits(made.controls[None]) if "16" in s]
     assert len(said) == (basis is Basis.MISSING)
-    assert 'id="control"' in build(tmp_path, plots=False).read_text()
+    assert 'id="control"' in build(tmp_path).read_text()
 
 
 def test_a_control_never_raises_linear(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_the_line_of_the_machine_is_what_the_control_measured(tmp_path: Path) ->
     assert dict(panel.given.factors) == pytest.approx(TURBO)
     drawn = interactive.data(made)["panels"][0]["given"]
     assert [n for n, _ in drawn] == list(COUNTS)
-    page = build(tmp_path, plots=False).read_text()
+    page = build(tmp_path).read_text()
     assert 'id="control"' in page
     assert "-given-ideal" in page
 
@@ -253,7 +253,7 @@ def test_a_run_of_controls_that_all_failed_says_so(tmp_path: Path) -> None:
     made = report(tmp_path, [*MEASURED, *broken])
     assert [g.basis for g in made.controls[None].given][1:] == [Basis.MISSING] * 4  # type: ignore[union-attr]
     assert made.pages[0].panels[0].given is None
-    assert 'id="control"' in build(tmp_path, plots=False).read_text()
+    assert 'id="control"' in build(tmp_path).read_text()
 
 
 @pytest.mark.parametrize(("factor", "drawn"), [(0.9, 14.4), (1.0, 16), (1.1, 16)])
@@ -284,7 +284,7 @@ def test_heat_and_frequency_are_told(tmp_path: Path) -> None:
     throttled = [t for t in tables.troubles(made) if t.state == "throttled"]
     assert {name for t in throttled for name in t.cells} == hot
     assert (given(made, 1).khz, given(made, 16).khz) == (3_500_000, 2_500_000)
-    assert ">3.50<" in build(tmp_path, plots=False).read_text()
+    assert ">3.50<" in build(tmp_path).read_text()
     assert any("throttled for heat during 1 cells" in limit for limit in headline.limits(made))
     cool = report(tmp_path / "cool", [*MEASURED, *control(TURBO)])
     assert given(cool, 16).khz is None

@@ -117,7 +117,7 @@ def test_cost_compares_profiled_with_scored_cells_of_the_run(run: Path) -> None:
 
 
 def test_the_report_has_the_section(run: Path, tmp_path: Path) -> None:
-    html = build(run, tmp_path / "out", plots=False).read_text()
+    html = build(run, tmp_path / "out").read_text()
     assert "Why it stops scaling" in html
     assert "Directory access lock" in html
 
@@ -125,7 +125,7 @@ def test_the_report_has_the_section(run: Path, tmp_path: Path) -> None:
 def test_the_report_says_nothing_of_shares_that_no_profile_shows(run: Path, tmp_path: Path) -> None:
     (path,) = (run / "profiles").glob("*/locks.json.gz")
     path.write_bytes(b"no profile")
-    html = build(run, tmp_path / "out", plots=False).read_text()
+    html = build(run, tmp_path / "out").read_text()
     assert "No object took" not in html
     assert html.count("No profile measures shares of time.") == 2  # the table's and the point's
 
@@ -156,7 +156,7 @@ def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:
     said = "one wait in 128 was sampled; its sums are scaled, with a standard error of 3.2%"
     text = CliRunner().invoke(app, ["locks", str(run)]).stdout
     assert said in " ".join(text.split())
-    assert said in build(run, tmp_path / "out", plots=False).read_text()
+    assert said in build(run, tmp_path / "out").read_text()
     data = json.loads(CliRunner().invoke(app, ["locks", str(run), "--json"]).stdout)
     (suspect,) = data["points"][0]["suspects"]
     assert (suspect["waits"], suspect["one_in"]) == (128_000, 128)
@@ -173,7 +173,7 @@ def test_turns_are_said_where_locks_were_looked_at_in_turns(run: Path, tmp_path:
     path.write_bytes(gzip.compress(json.dumps(profile).encode()))
     said = "waits were recorded only 26% of the time"
     assert said in " ".join(CliRunner().invoke(app, ["locks", str(run)]).stdout.split())
-    assert said in build(run, tmp_path / "out", plots=False).read_text()
+    assert said in build(run, tmp_path / "out").read_text()
     data = json.loads(CliRunner().invoke(app, ["locks", str(run), "--json"]).stdout)
     (point,) = data["points"]
     assert point["looked"] == pytest.approx(0.26)

@@ -384,7 +384,7 @@ def test_every_output_of_a_comparison_has_them(tmp_path: Path) -> None:
 def test_the_report_and_the_exports_have_them(tmp_path: Path) -> None:
     cells = [timed(key(n, cores=c), 500) for n in (1, 2) for c in (1, 2)]
     directory = write_run(tmp_path / "run", cells, workloads=["DRBL"], filesystems=["ext4"])
-    page = build(directory, plots=False).read_text()
+    page = build(directory).read_text()
     assert "p99.9 µs" in page and "slowest-worker" in page
     rows = list(csv.DictReader((directory / "figures.csv").open()))
     assert float(rows[0]["latency_p99_9_seconds"]) == pytest.approx(500e-6, rel=1e-3)
@@ -408,7 +408,7 @@ def test_the_report_of_a_paired_run_has_the_verdicts_by_its_metrics(tmp_path: Pa
     record = {"schema": 1, "base": "ext4", "new": "ext4:mount=x", "looks": [], "pair_looks": []}
     for metrics, there in (({}, False), ({"metrics": ["p99.9"]}, True)):
         (directory / "ab.json").write_text(json.dumps(record | metrics))
-        page = build(directory, plots=False).read_text()
+        page = build(directory).read_text()
         verdicts = page.partition('aria-label="Table of verdicts"')[2].partition("</table>")[0]
         assert ("<td>p99.9</td>" in verdicts) is there
         assert ("slower" in verdicts) is there

@@ -126,7 +126,7 @@ def test_the_verdict_names_what_is_spun_for(run: Path) -> None:
 
 @pytest.mark.slow
 def test_the_report_says_why_it_stops_scaling(run: Path, tmp_path: Path) -> None:
-    html = build(run, tmp_path / "out", plots=False).read_text()
+    html = build(run, tmp_path / "out").read_text()
     assert "Why it stops scaling" in html
     assert "The simulator recorded" in html
     assert "profiles come from" not in html

@@ -449,7 +449,7 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
     assert imported(written(tmp_path), tmp_path / "run").code == 0
-    words = text_of(build(tmp_path / "run", paper=True, plots=False))
+    words = text_of(build(tmp_path / "run", paper=True))
     assert "imported from FxMark's log" in words
     assert "log does not record the load" in words
     assert "Memory not recorded" in words

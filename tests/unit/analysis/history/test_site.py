@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The site of a history: what its pages say, and that they are whole whatever the runs are."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -199,6 +200,39 @@ def test_machines_and_definitions_never_mix(tmp_path: Path) -> None:
     assert "<h3>b (2 x made-up CPU)</h3>" in text
     for page in series_pages(out):
         assert len(Table(page, "Table of values").rows) == 8
+
+
+def test_series_that_look_alike_are_told_apart(tmp_path: Path) -> None:
+    """Two mount options and two machines, each with its step."""
+    root = tmp_path / "runs"
+    for day, (host, options) in enumerate((("a", []), ("a", ["data=journal"]), ("b", []))):
+        described = {"ext4": {"title": "ext4", "kernel": "ext4", "mount_options": options}}
+        for number in range(COUNT):
+            cells = grid([2], 3, ["MWCL"], ["ext4"], rate=lambda k, n=number: stepping(k, n))  # type: ignore[misc]
+            name = f"{day}-{number:02}"
+            there = machine(2).model_copy(update={"hostname": host})
+            started = f"2026-0{day + 3}-{number + 1:02}T00:00:00Z"
+            run = write_run(root / name, cells, id=name, started=started, machine=there)
+            recorded = json.loads((run / "run.json").read_text()) | {"filesystems": described}
+            (run / "run.json").write_text(json.dumps(recorded))
+    out = site(tmp_path)
+    (plain, journal) = Table(out / "index.html", "Table of a (2 x made-up CPU)").rows
+    assert plain[3] == "ram buffered 1s, mount_options=none"
+    assert journal[3] == "ram buffered 1s, mount_options=data=journal"
+    (other,) = Table(out / "index.html", "Table of b (2 x made-up CPU)").rows
+    assert other[3] == "ram buffered 1s"
+    moved = Table(out / "index.html", "Table of changes").rows
+    assert [row[3] for row in moved] == [
+        "ext4 b (2 x made-up CPU)",
+        "ext4 mount_options=data=journal, a (2 x made-up CPU)",
+        "ext4 mount_options=none, a (2 x made-up CPU)",
+    ]
+    heads = {re.findall(r'<p class="run">(.*?)</p>', p.read_text())[0] for p in series_pages(out)}
+    assert heads == {
+        "ram buffered 1s, mount_options=none, a (2 x made-up CPU)",
+        "ram buffered 1s, mount_options=data=journal, a (2 x made-up CPU)",
+        "ram buffered 1s, b (2 x made-up CPU)",
+    }
 
 
 def test_two_builds_of_a_kernel_are_told_apart(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -190,3 +191,51 @@ def test_what_was_measured_otherwise_is_another_trend(tmp_path: Path) -> None:
     found = json.loads(fscale("history", "trend", "--json", "--db", db))["trends"]
     assert [len(trend["values"]) for trend in found] == [1] * len(changes)
     assert len({trend["subject"] for trend in found}) == len(changes)
+
+
+def subjects(tmp_path: Path, *changes: dict[str, object]) -> list[str]:
+    """How the trends of runs that differ so are named, without what all names begin with."""
+    db = tmp_path / "h.sqlite"
+    for number, change in enumerate(changes):
+        one = write_run(tmp_path / str(number), grid([1], 1, ["MWCL"], ["ext4"]))
+        recorded = one / "run.json"
+        recorded.write_text(json.dumps(json.loads(recorded.read_text()) | change))
+        fscale("history", "add", one, "--db", db)
+    found = json.loads(fscale("history", "trend", "--json", "--db", db))["trends"]
+    begin = "MWCL ext4 ram buffered 1c 1s on synthetic-test-host (2 x made-up CPU)"
+    assert all(trend["subject"].startswith(begin) for trend in found)
+    assert [trend["subject"] for trend in found] == [
+        ", ".join(filter(None, (begin, trend["differs"]))) for trend in found
+    ]
+    return [trend["differs"] for trend in found]
+
+
+def mounted(*options: str, **more: object) -> dict[str, object]:
+    described = {"title": "ext4", "kernel": "ext4", "mount_options": list(options), **more}
+    return {"filesystems": {"ext4": described}}
+
+
+def test_series_that_look_alike_are_named_by_what_differs(tmp_path: Path) -> None:
+    assert subjects(tmp_path / "one", mounted()) == [""]
+    assert subjects(tmp_path / "mount", mounted("noatime"), mounted("noatime", "data=journal")) == [
+        "mount_options=none", "mount_options=data=journal",
+    ]  # fmt: skip
+    mkfs = [mounted(mkfs=["mkfs.ext4", *words, "{device}"]) for words in ([], ["-I", "512"])]
+    assert subjects(tmp_path / "mkfs", *mkfs) == ["mkfs=none", "mkfs=-I 512"]
+    devices = [
+        {"media": {"ram": {"kind": "device", "path": f"/dev/{name}"}}} for name in ("sda", "sdb")
+    ]
+    assert subjects(tmp_path / "device", *devices) == [
+        "medium path=/dev/sda", "medium path=/dev/sdb",
+    ]  # fmt: skip
+    suites = [{"suite": suite} for suite in ({}, {"warmup": 5}, {"warmup": 5, "latency": True})]
+    assert subjects(tmp_path / "suite", *suites) == [
+        "latency=none, warmup=none", "latency=none, warmup=5", "latency=true, warmup=5",
+    ]  # fmt: skip
+
+
+def test_what_no_text_tells_apart_has_its_digest(tmp_path: Path) -> None:
+    long = [mounted(settings={"x" * 99: value}) for value in (1, 2)]
+    first, second = subjects(tmp_path, *long)
+    assert first != second
+    assert re.fullmatch(r"settings=.{59}\u2026, definition [0-9a-f]{8}", first)

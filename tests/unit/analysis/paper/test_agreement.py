@@ -207,17 +207,14 @@ def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: P
     assert [row.panel.name for row in compare_with_paper(page)] == ["DRBL"]
     assert other_operations(page) == ["MWCL keep=10"]
     run = write_run(tmp_path / "run", cells, workloads=["DRBL", "MWCL"])
-    assert (
-        "Not compared with the paper: MWCL keep=10."
-        in build(run, paper=True, plots=False).read_text()
-    )
+    assert "Not compared with the paper: MWCL keep=10." in build(run, paper=True).read_text()
 
 
 def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
     cells = grid((1, 2), 3, ["DRBL", "DRBH"], ["tmpfs", "ext4"], rate=lambda k: linear(k.cores))
     run = write_run(tmp_path / "run", cells, workloads=["DRBL", "DRBH"])
-    assert "FxMark's paper" not in build(run, plots=False).read_text().replace("&#39;", "'")
-    text = build(run, tmp_path / "out", paper=True, plots=False).read_text()
+    assert "FxMark's paper" not in build(run).read_text().replace("&#39;", "'")
+    text = build(run, tmp_path / "out", paper=True).read_text()
     words = " ".join(re.sub(r"<[^>]+>", " ", text).split())
     assert ": agrees so far 2, too few cores 2." in words
     assert "all test file systems scale nearly linearly" in words
@@ -232,10 +229,10 @@ def test_a_simulated_kernel_with_a_security_module_is_not_the_papers(
     )
     assert simulated.labels is on
     run = write_run(tmp_path / "run", grid((1, 2), 1, ["DRBL"], ["ext4"]), machine=simulated)
-    text = build(run, paper=True, plots=False).read_text()
+    text = build(run, paper=True).read_text()
     assert ("<code>--append lsm=none</code>" in text) is on
 
 
 def test_a_run_that_the_paper_does_not_know_says_so(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", grid((1, 2), 1, ["DRBL"], ["lanefs"]), workloads=["DRBL"])
-    assert "The paper makes no statement" in build(run, paper=True, plots=False).read_text()
+    assert "The paper makes no statement" in build(run, paper=True).read_text()

@@ -85,7 +85,7 @@ def test_the_sentence_counts_each_curve_once(tmp_path: Path) -> None:
 def test_a_curve_without_its_base_has_no_verdict(tmp_path: Path) -> None:
     cells = [*curve({2: 100, 4: 150}), *curve({1: 100, 4: 150}, filesystem="xfs")]
     report = written(tmp_path, cells)
-    words = text_of(build(tmp_path, plots=False))
+    words = text_of(build(tmp_path))
     assert "no base" in words
     (row,) = answer.rows(report, report.pages[0])
     assert [a.found is None for a in row.answers if a] == [True, False]
@@ -99,7 +99,7 @@ def test_a_cell_names_the_object_and_the_evidence_stands_below_the_curve(tmp_pat
         lock_profile(tmp_path, top.model_copy(update={"cores": 2}), 200),
         lock_profile(tmp_path, top.model_copy(update={"workload": "MWCM"}), 200),
     ]
-    html = build(write_run(tmp_path, cells, workloads=["MWRL"], cpus=8), plots=False).read_text()
+    html = build(write_run(tmp_path, cells, workloads=["MWRL"], cpus=8)).read_text()
     cell_html = re.findall(r"<td.*?</td>", html, re.DOTALL)[0]
     assert "falls" in cell_html
     assert "peak at 2" in cell_html
@@ -141,7 +141,7 @@ def test_evidence_of_a_curve_on_two_pages_stands_once(tmp_path: Path) -> None:
         *curve({1: 100, 2: 150}, medium="ram"),
         *curve({1: 100, 2: 150}, medium="disk"),
     ]
-    html = build(write_run(tmp_path, cells, workloads=["MWRL"], cpus=8), plots=False).read_text()
+    html = build(write_run(tmp_path, cells, workloads=["MWRL"], cpus=8)).read_text()
     assert len(re.findall(r'href="#why-0">rename_lock', html)) == 2
     assert html.count('id="why-0"') == 1
 
@@ -155,7 +155,7 @@ def test_several_runs_have_their_own_evidence(tmp_path: Path) -> None:
         ]
         write_run(run, cells, workloads=["MWRL"], cpus=8, id=label)
     named = [NamedRun(tmp_path / label, label) for label in ("a", "b")]
-    html = build_several(named, tmp_path / "out", plots=False).read_text()
+    html = build_several(named, tmp_path / "out").read_text()
     found = re.findall(r'href="#(why-\d)">rename_lock, (\d+)%', html)
     assert found == [("why-0", "30"), ("why-1", "60")]
     assert re.findall(r'<div id="(why-\d)"', html) == ["why-0", "why-1"]
@@ -173,7 +173,7 @@ def test_disturbance_is_marked_by_cell_or_said_once(
         )
     ]
     report = written(tmp_path, cells)
-    html = build(tmp_path, plots=False).read_text()
+    html = build(tmp_path).read_text()
     assert answer.mostly_disturbed(report) is not marked
     assert ("\u00d7</b>* gains" in html) == marked
     assert any("Other processes disturbed" in one for one in headline.limits(report)) != marked
@@ -183,7 +183,7 @@ def test_nothing_profiled_is_said_and_how_to_profile(tmp_path: Path) -> None:
     report = written(tmp_path, curve({1: 100, 2: 60}))
     assert report.diagnosed == {}
     assert diagnosis.SECTION.build(report) is None
-    assert "--profile locks,cpu,offcpu" in text_of(build(tmp_path, plots=False))
+    assert "--profile locks,cpu,offcpu" in text_of(build(tmp_path))
 
 
 def test_a_file_system_without_configuration_has_the_colour_of_its_name(tmp_path: Path) -> None:

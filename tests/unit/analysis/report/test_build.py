@@ -9,6 +9,7 @@ import pytest
 
 from fscale.analysis import report as reporting
 from fscale.analysis.hot import COUNTED, REMOTE
+from fscale.analysis.plotsettings import PlotSettings
 from fscale.analysis.reader import load
 from fscale.analysis.report import Section, build
 from fscale.analysis.report.tables import templates
@@ -38,7 +39,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The HTML of a run where all went well."""
-    return build(small_run(tmp_path_factory.mktemp("run")), plots=False).read_text()
+    return build(small_run(tmp_path_factory.mktemp("run"))).read_text()
 
 
 def markup(html: str) -> str:
@@ -86,7 +87,7 @@ def test_broken_cells_are_listed_and_never_counted(run: Path) -> None:
     results = load(run)
     assert len(results.scored) == len(paths) - 4
     assert {u.file for u in results.unreadable} == {"copy.json", *(p.name for p in paths[:4])}
-    words = text_of(build(run, plots=False))
+    words = text_of(build(run))
     assert "5 unreadable" in words
     assert "but it counted nothing" in words
     assert all(p.name in words for p in paths[:4])
@@ -103,7 +104,7 @@ def test_failed_and_profiled_cells_are_listed_and_never_counted(run: Path) -> No
     profiled = cell(key.model_copy(update={"repetition": 8, "profile": "locks"}), 8e9)
     for one in (failed, profiled):
         (run / "cells" / f"{one.id}.json").write_text(one.model_dump_json(by_alias=True))
-    words = text_of(build(run, plots=False))
+    words = text_of(build(run))
     assert "no space (pwrite on /mnt/x: ENOSPC, No space left)" in words
     assert "1 error" in words
     assert "1 profiled" in words
@@ -119,7 +120,7 @@ def test_the_background_writers_rate_is_shown(tmp_path: Path, page: str) -> None
         for k in grid((2,), 3, workloads, ("tmpfs",))
     ]
     run = write_run(tmp_path / "run", cells, workloads=workloads)
-    assert "writer /s" in text_of(build(run, plots=False))
+    assert "writer /s" in text_of(build(run))
     figures = json.loads((run / "figures.json").read_text())["figures"]
     rates = {row["workload"]: row["background_per_second"] for row in figures}
     assert rates == {"DRBL": None, "DRBL_bg": 500}
@@ -134,7 +135,7 @@ def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path)
     old = json.loads(path.read_text())
     del old["bench"]["background"]["ops_per_second"]
     path.write_text(json.dumps(old))
-    build(run, plots=False)
+    build(run)
     (figure,) = json.loads((run / "figures.json").read_text())["figures"]
     assert figure["background_per_second"] > 0
 
@@ -142,9 +143,7 @@ def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path)
 def test_reasons_that_differ_in_numbers_share_a_line(run: Path) -> None:
     for took, path in zip((0.35, 0.5, 12), sorted((run / "cells").iterdir()), strict=False):
         edit(path, disturbed=f"other processes took {took} CPUs on ext4")
-    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text_of(
-        build(run, plots=False)
-    )
+    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text_of(build(run))
 
 
 def test_report_refers_to_nothing_outside(page: str) -> None:
@@ -167,8 +166,8 @@ def test_ids_are_unique_and_links_lead_somewhere(page: str) -> None:
 
 
 def test_plots_are_files_too_and_reproducible(run: Path, tmp_path: Path) -> None:
-    build(run, tmp_path / "one")
-    build(run, tmp_path / "two")
+    for place in ("one", "two"):
+        build(run, tmp_path / place, plots=PlotSettings())
     names = sorted(p.name for p in (tmp_path / "one" / "plots").iterdir())
     stems = ["data-reads", "data-reads-cpu", "matrix"]
     assert names == sorted(f"{s}.{x}" for s in stems for x in ("pdf", "svg"))
@@ -179,7 +178,7 @@ def test_plots_are_files_too_and_reproducible(run: Path, tmp_path: Path) -> None
 
 def test_one_repetition_on_one_core_says_what_cannot_be_said(tmp_path: Path) -> None:
     run = write_run(tmp_path, grid((1,), 1, FEW, ("ext4",)), workloads=FEW)
-    html = build(run)
+    html = build(run, plots=PlotSettings())
     words = text_of(html)
     assert "Every point was measured once" in words
     assert "no speed-up" in words
@@ -189,7 +188,7 @@ def test_one_repetition_on_one_core_says_what_cannot_be_said(tmp_path: Path) -> 
 
 def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
     edit(run / "run.json", planned_cells=12, state="interrupted", finished=None)
-    words = text_of(build(run, plots=False))
+    words = text_of(build(run))
     assert "4 never measured" in words
     assert "interrupted" in words
 
@@ -197,14 +196,14 @@ def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
 def test_all_cells_failed_still_makes_a_report(tmp_path: Path) -> None:
     cells = grid((1,), 1, FEW, ("ext4",))
     failed = [c.model_copy(update={"status": "error", "reason": "broken"}) for c in cells]
-    words = text_of(build(write_run(tmp_path, failed, workloads=FEW), plots=False))
+    words = text_of(build(write_run(tmp_path, failed, workloads=FEW)))
     assert "0 ok" in words
     assert "broken" in words
 
 
 def test_text_from_the_machine_is_escaped(run: Path) -> None:
     edit(run / "run.json", warnings=["<img src=x onerror=alert(1)>"])
-    html = markup(build(run, plots=False).read_text())
+    html = markup(build(run).read_text())
     assert "<img" not in html
     assert "&lt;img src=x" in html
 
@@ -241,7 +240,7 @@ def test_sections_plug_in(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locks = Section("Locks", "locks", lambda report: f"<p>{len(report.points)} points</p>")
     absent = Section("Nothing", "nothing", lambda report: None)
     monkeypatch.setattr(reporting, "SECTIONS", [*reporting.SECTIONS, locks, absent])
-    html = build(run, plots=False).read_text()
+    html = build(run).read_text()
     assert '<section id="locks"' in html
     assert "<p>4 points</p>" in html
     assert "nothing-title" not in html
@@ -279,7 +278,8 @@ def test_the_answers_of_a_what_if_have_a_table_and_no_curve(tmp_path: Path) -> N
         simulated(1000.0 * rank, 80, f"object {rank}", side=f"free-{rank}") for rank in (3, 1, 2)
     ]
     cells = [*(simulated(1000.0, cores) for cores in (1, 8, 80)), *answers]
-    html = build(write_run(tmp_path, cells, workloads=FEW, filesystems=("ext4",), cpus=80))
+    run = write_run(tmp_path, cells, workloads=FEW, filesystems=("ext4",), cpus=80)
+    html = build(run, plots=PlotSettings())
     said = text_of(html)
     assert "object 3" in said
     assert "free-" not in html.read_text().partition('id="cells"')[0]
@@ -288,12 +288,16 @@ def test_the_answers_of_a_what_if_have_a_table_and_no_curve(tmp_path: Path) -> N
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("width", [3.33, 7])
 @pytest.mark.parametrize("cores", [(1,), (1, 2)])
-def test_long_names_leave_the_plots_their_room(tmp_path: Path, cores: tuple[int, ...]) -> None:
+def test_long_names_leave_the_plots_their_room(
+    tmp_path: Path, cores: tuple[int, ...], width: float
+) -> None:
     cells = []
     for made in grid(cores, 2, ("DRBL", "DRBM"), ("ext4", "xfs")):
         name = f"{made.key.filesystem} with a name and options that nobody would give it"
         key = made.key.model_copy(update={"filesystem": name, "options": {"of": "x" * 40}})
         cells.append(cell(key, 1000.0 * key.cores))
-    build(write_run(tmp_path, cells, workloads=("DRBL", "DRBM"), filesystems=()))
+    run = write_run(tmp_path, cells, workloads=("DRBL", "DRBM"), filesystems=())
+    build(run, plots=PlotSettings(width))
     assert (tmp_path / "plots/data-reads-cpu.pdf").exists()

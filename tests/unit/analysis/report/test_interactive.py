@@ -131,7 +131,7 @@ def test_the_command_says_options_and_media_of_a_point(tmp_path: Path) -> None:
 def test_no_text_of_a_run_ends_the_script_that_holds_it(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><!--"
     cells = [cell(key(filesystem="<b>", options={"a": evil}), 1)]
-    html = build(write_run(tmp_path, cells, workloads=("DRBL",)), plots=False).read_text()
+    html = build(write_run(tmp_path, cells, workloads=("DRBL",))).read_text()
     assert evil not in html
     held = re.findall(r'<script type="application/json" id="(.*?)">(.*?)</script>', html)
     assert [name for name, _ in held] == ["chart-data", "chart-spec"]
@@ -158,7 +158,7 @@ def test_a_still_flame_graph_has_its_frames_and_nothing_that_acts() -> None:
 
 
 def test_profiled_points_below_the_most_cores_are_in_the_page_too(tmp_path: Path) -> None:
-    html = build(good(tmp_path), plots=False).read_text()
+    html = build(good(tmp_path)).read_text()
     points = re.findall(r'<(details|template) data-diagnosis="([^"]*)"', html)
     assert [tag for tag, _ in points] == ["details", "template"]
     data = json.loads(re.findall(r'id="chart-data">(.*?)</script>', html)[0])
@@ -168,7 +168,7 @@ def test_profiled_points_below_the_most_cores_are_in_the_page_too(tmp_path: Path
 
 def test_the_quick_suite_s_page_is_small(tmp_path: Path) -> None:
     cells = grid((1, 2), 3)
-    page = build(write_run(tmp_path, cells), plots=False)
+    page = build(write_run(tmp_path, cells))
     assert page.stat().st_size <= 3_000_000
 
 

@@ -6,7 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.transforms import Bbox
 
 from fscale.analysis.compare import ratios as drawing
 from fscale.analysis.compare.compare import compare
@@ -14,7 +17,8 @@ from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
-from fscale.analysis.report.ratioplot import REACH, reach
+from fscale.analysis.report.ratioplot import REACH, ratio_figure, reach
+from fscale.analysis.style import RC
 from fscale.model.results import Cell
 from tests.support.synthetic import cell, key, sliced, write_run
 
@@ -113,3 +117,29 @@ def test_all_but_stray_blocks_is_on_the_axis(tmp_path: Path) -> None:
     assert low < min(0.88, judgement.low)
     assert high > max(row.margins[1], 1 + REACH)
     assert math.isfinite(low)
+
+
+@pytest.mark.parametrize("option", [4, "a long value of an option " * 8])
+def test_words_of_the_still_drawing_lie_over_no_band(tmp_path: Path, option: int | str) -> None:
+    cells = [
+        c
+        for i, change in enumerate(CHANGES, 1)
+        for cores in (1, 2, 80)
+        for c in both(i, change, cores=cores, options={"size": option})
+    ]
+    rows = drawn(tmp_path, cells)["throughput"]
+    with mpl.rc_context(RC):
+        figure = ratio_figure(rows)
+        figure.set_dpi(720)  # at which letters are as wide as in an SVG
+        FigureCanvasAgg(figure).draw()
+        (ax,) = figure.axes
+        words = [text.get_window_extent() for text in ax.texts]
+        bands = [band.get_window_extent() for band in ax.patches]
+        ticks = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        marks = [line.get_window_extent() for line in ax.lines]
+    assert (len(words), len(bands)) == (2 * len(rows), len(rows))
+    for box in words:
+        assert 0 <= box.x0 <= box.x1 <= figure.bbox.x1
+        assert box.y1 <= figure.bbox.y1
+        for other in [*words, *bands, *ticks, *marks]:
+            assert other is box or Bbox.intersection(box, other) is None

@@ -17,6 +17,7 @@ from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.labels import DEFAULT, MOST, labels
 from fscale.analysis.members import MAX_RUNS, NamedRun, open_members
 from fscale.analysis.metrics import THROUGHPUT
+from fscale.analysis.plotsettings import PlotSettings
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, build_several, interactive
 from fscale.analysis.report.looks import by_run, looks
@@ -209,7 +210,7 @@ def test_a_copy_is_no_second_run(tmp_path: Path) -> None:
 def test_more_runs_than_can_be_told_apart(tmp_path: Path) -> None:
     paths = [run(tmp_path / str(n), 1 + n / 10, kernel=f"6.{n}") for n in range(MAX_RUNS + 1)]
     with pytest.raises(FscaleError, match=f"at most {MAX_RUNS}"):
-        build_several([NamedRun(path) for path in paths], tmp_path / "all", plots=False)
+        build_several([NamedRun(path) for path in paths], tmp_path / "all")
     drawn = report(*paths[:-1])
     assert len(set(drawn.lines.values())) == 2 * MAX_RUNS
 
@@ -313,7 +314,7 @@ def test_one_repetition_has_a_change_and_no_verdict(tmp_path: Path) -> None:
     for row in table(*paths):
         assert row.values[1].change == "-50.0%"
         assert row.values[1].verdict is None
-    words = text_of(build_several([NamedRun(p) for p in paths], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(p) for p in paths], tmp_path / "out"))
     assert "Not judged: 6.12. " in words
     assert "Every point was measured once" in words
 
@@ -324,7 +325,7 @@ def test_what_means_another_thing_is_drawn_and_not_compared(tmp_path: Path) -> N
     drawn = report(one, other)
     assert {v.ratio for row in rows(drawn) for v in row.values} == {None}
     assert len(drawn.pages[0].panels[0].curves) == 4
-    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out"))
     assert "Runs that cannot be compared" in words
     assert "suite.warmup: 1 and 2" in words
     assert "--allow-different suite.warmup" in words
@@ -352,7 +353,7 @@ def test_a_point_that_fails_is_broken(tmp_path: Path) -> None:
     ]
     assert row.values[1].point is None
     assert row.values[1].health == "broken"
-    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
+    words = text_of(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out"))
     assert "broken" in words
     assert "mount failed" in words
 
@@ -371,7 +372,8 @@ def test_the_page_has_each_run_s_own_sections(tmp_path: Path) -> None:
         content = json.loads((path / "run.json").read_text())
         content["machine"]["hostname"] = host
         (path / "run.json").write_text(json.dumps(content))
-    html = build_several([NamedRun(paths[0], "old"), NamedRun(paths[1], "new")], tmp_path / "out")
+    named = [NamedRun(paths[0], "old"), NamedRun(paths[1], "new")]
+    html = build_several(named, tmp_path / "out", plots=PlotSettings())
     page = html.read_text()
     for heading in ("<h3>old</h3>", "<h3>new</h3>"):
         assert page.count(heading) == 3  # cells, machine, how to reproduce
@@ -401,7 +403,7 @@ def test_the_charts_know_run_and_file_system(tmp_path: Path) -> None:
 
 def test_one_run_is_as_it_was(tmp_path: Path) -> None:
     path = run(tmp_path / "run")
-    html = build(path, plots=False)
+    html = build(path)
     assert "Side by side" not in text_of(html)
     (panel,) = _data(html)["panels"]
     assert [(c["name"], c["filesystem"], c["run"]) for c in panel["curves"]] == [

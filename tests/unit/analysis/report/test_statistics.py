@@ -198,7 +198,7 @@ def test_plots_mark_full_sockets_and_hardware_threads() -> None:
         scored = [c for n in core_counts("topology", there) for c in cells([10], cores=n)]
         (panel,) = arrange(summarise(scored), ["ext4"], {}, there)[0].panels
         ax = Figure().add_subplot()
-        draw_curves(ax, panel, lines({"ext4": None}), width=2)
+        draw_curves(ax, panel, lines({"ext4": None}))
         lines_at = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "socket"]
         grey = [patch.get_x() for patch in ax.patches if patch.get_gid() == "threads"]
         return lines_at, grey
@@ -220,7 +220,7 @@ def test_slower_cores_are_marked_and_linear_does_not_count_them() -> None:
     ]
     (panel,) = arrange(summarise(scored), ["ext4"], {}, there)[0].panels
     ax = Figure().add_subplot()
-    draw_curves(ax, panel, lines({"ext4": None}), width=2)
+    draw_curves(ax, panel, lines({"ext4": None}))
     assert [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "kind"] == [4.5]
     (curve,) = panel.curves
     assert [(p.key.cores, curve.linear_at(p)) for p in curve.points] == [
@@ -360,10 +360,13 @@ def test_matrix_colours_are_red_for_loss_blue_for_linear() -> None:
     assert speedup_colours(5) == speedup_colours(1)
 
 
+DIGIT = 0.07  # inches
+
+
 def test_labels_never_collide() -> None:
-    assert core_ticks([1, 2], 1.3) == [1, 2]
-    assert core_ticks([4], 1.3) == [4]
-    eighty = core_ticks([1, 2, 4, 10, 20, 30, 40, 50, 60, 70, 80], 1.3)
+    assert core_ticks([1, 2], 1.3, DIGIT) == [1, 2]
+    assert core_ticks([4], 1.3, DIGIT) == [4]
+    eighty = core_ticks([1, 2, 4, 10, 20, 30, 40, 50, 60, 70, 80], 1.3, DIGIT)
     assert eighty[0] == 1
     assert eighty[-1] == 80
     assert min(b - a for a, b in pairwise(eighty)) >= 10
