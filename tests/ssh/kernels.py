@@ -14,7 +14,7 @@ from fscale.vm.rootfs import root_suite
 from fscale.vm.steps import Steps
 from tests.validation.gate import PATCHES, kernel_sources
 
-WANTED = ("ext4", "virtio_pci", "virtio_blk", "virtio_net", "loop", "crc32c_generic")
+WANTED = ("ext4", "virtio_pci", "virtio_blk", "virtio_net", "loop", "brd", "crc32c_generic")
 PLANTS = Path(__file__).parent / "plants"
 
 
@@ -50,7 +50,7 @@ def kernel(plant: str, steps: Steps) -> str:
             place.unlink()
 
     patches = [*PATCHES.glob(f"{plant}.patch"), *PLANTS.rglob(f"{plant}/*")]
-    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 3), build)
+    made = entry("ssh-kernel", digest(target.key, plant, WANTED, file_digest(patches), 4), build)
     return f"kernel:{made}/bzImage:modules={made}"
 
 

@@ -55,12 +55,12 @@ def found(box: Box) -> None:
     assert one["verdict"] == "slower"
 
 
-def _broken(plant: str, told: str) -> Callable[[Box], None]:
+def _broken(plant: str, told: str, *options: str) -> Callable[[Box], None]:
     def proof(box: Box) -> None:
         sides = kernel("none", steps()), kernel(plant, steps())
         control = ["--reset-command", box.reset, "--console-command", box.console]
         control += ["--boot-timeout", "180"]
-        assert box.fscale(*_ab(box, plant, *sides, "--fs", "ext4", *FEW, *control)) == 1
+        assert box.fscale(*_ab(box, plant, *sides, "--fs", "ext4", *FEW, *control, *options)) == 1
         text = "".join(log.read_text() for log in (box.place / plant / "boots").glob("B*.log"))
         assert told in text, text
 
@@ -181,7 +181,7 @@ PROOFS: dict[str, Callable[[Box], None]] = {
     "same": same,
     "found": found,
     "panic": _broken("panic", "came back with its own kernel"),
-    "hang": _broken("hang", "panicked or hung"),
+    "hang": _broken("hang", "panicked or hung", "--media", "brd"),
     "mute": _broken("mute", "was reset"),
     "refusals": refusals,
     "user": other_user,
