@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from fscale.analysis.compare.definition import notes
-from fscale.analysis.compare.hosts import mixed_hosts
+from fscale.analysis.compare.hosts import mixed_hosts, warn_of_unknown
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.model import crew
@@ -35,6 +35,7 @@ def collect_warnings(sides: Sides, settings: Settings) -> list[str]:
             "the sides were not interleaved: if the machine changed between the two runs, that "
             "counts as a change (`fscale ab` avoids this)"
         )
+        warnings += warn_of_unknown(sides, settings.allow_different)
         if between_boots(sides):
             warnings.append(BETWEEN_BOOTS)
         warnings += notes(
