@@ -102,5 +102,5 @@ def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
 
 
 def _measured_cells(cells: Iterable[Cell]) -> Iterator[Cell]:
-    """The cells that were measured; for others the CPUs may not have been chosen."""
-    return (cell for cell in cells if cell.status == "ok")
+    """The cells that were measured; others, and imported ones, may not tell their CPUs."""
+    return (cell for cell in cells if cell.status == "ok" and cell.cpus)

@@ -105,7 +105,7 @@ def _place(cells: Sequence[Cell], stated: Stated) -> list[Cell]:
     given = {}
     for option, name, value in (
         ("--fs", "filesystem", stated.filesystem),
-        ("--medium", "medium", stated.medium),
+        ("--media", "medium", stated.medium),
     ):
         if value is None:
             continue

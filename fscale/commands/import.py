@@ -73,6 +73,7 @@ def _command(program: Program) -> Callable[..., None]:
         medium: Annotated[
             str | None,
             typer.Option(
+                "--media",
                 metavar="NAME",
                 help="Medium below it. Default: the name in the files, or unknown.",
             ),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fscale.model import crew
-from fscale.model.results import Machine, Run
+from fscale.model.results import UNKNOWN, Machine, Run
 from fscale.model.store import BENCH
 
 Then = Literal["refuse", "note", "ignore"]
@@ -83,6 +83,8 @@ TABLE = (
 
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.", "machine.inherited.")
+_NOT_TOLD = (None, 0, "", {}, UNKNOWN)
+"""facts of the machine that the files of an imported run do not tell"""
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (
     *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "module ", "kernel build "),
@@ -173,7 +175,11 @@ def collect_facts(run: Run) -> dict[str, Any]:
             described["definition"] = hashlib.sha256(text.encode()).hexdigest()[:12]
         facts |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
     facts |= {f"loads.{workload}": options for workload, options in run.loads.items()}
-    facts |= {f"machine.{key}": value for key, value in _machine(run.machine).items()}
+    facts |= {
+        f"machine.{key}": value
+        for key, value in _machine(run.machine).items()
+        if not run.imported or value not in _NOT_TOLD
+    }
     facts |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
     return facts | {"revision": run.revision, "seed": run.seed}
 

@@ -107,7 +107,7 @@ def test_the_command_says_what_the_files_lack(tmp_path: Path) -> None:
     assert "run: 2 cells (2 ok) of 2 points" in done.output
     assert "note: the files do not name the machine" in done.error
     assert "note: each point was measured once, so there is no spread" in done.error
-    known = imported(tmp_path / "known", "fio", "--host", "vm", "--fs", "ext4", "--medium", "nvme")
+    known = imported(tmp_path / "known", "fio", "--host", "vm", "--fs", "ext4", "--media", "nvme")
     assert "the machine" not in known.error
     run = load(tmp_path / "known")
     assert run.run.machine.identity == "vm (unknown CPUs)"
@@ -127,7 +127,7 @@ def test_a_time_is_needed(tmp_path: Path) -> None:
     [
         (Stated(host="vm"), "--host is not needed: the files name testhost"),
         (Stated(filesystem="xfs"), "--fs is not needed: the files name ext4"),
-        (Stated(medium="nvme"), "--medium is not needed: the files name ram"),
+        (Stated(medium="nvme"), "--media is not needed: the files name ram"),
     ],
 )
 def test_what_the_files_tell_cannot_be_stated(stated: Stated, said: str) -> None:
