@@ -83,7 +83,7 @@ TABLE = (
 
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.", "machine.inherited.")
-_NOT_TOLD = (None, 0, "", {}, UNKNOWN)
+_NOT_TOLD: tuple[Any, ...] = (None, 0, "", {}, UNKNOWN)
 """facts of the machine that the files of an imported run do not tell"""
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (

@@ -3,7 +3,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -29,6 +28,7 @@ class Direction(_Fio):
     runtime: int = Field(ge=0, description="milliseconds")
     total_ios: int | None = Field(default=None, ge=0)
     bw: float = Field(ge=0, description="KiB per second")
+    io_bytes: int = Field(default=0, ge=0, description="of fio 2 in KiB")
     clat_ns: Latency | None = None
     clat: Latency | None = Field(default=None, description="fio 2: in microseconds")
 
@@ -111,22 +111,19 @@ def parse(text: str) -> list[Output]:
     """Read all objects of a text; fio may print warnings before, between and after them.
 
     Raises:
-        ValueError: there is none, or one is not complete or has another form; the text says where.
+        ValueError: an object is not complete or has another form; the text says where.
     """
-    return list(_objects(text))
-
-
-def _objects(text: str) -> Iterator[Output]:
-    decoder, end = json.JSONDecoder(), 0
+    decoder, end, outputs = json.JSONDecoder(), 0, []
     for begin in re.finditer(r"^\{", text, re.MULTILINE):
         if begin.start() < end:
             continue
         line = text.count("\n", 0, begin.start()) + 1
         try:
             printed, end = decoder.raw_decode(text, begin.start())
-            yield Output.model_validate(printed)
+            outputs.append(Output.model_validate(printed))
         except ValidationError as error:
-            raise ValueError(f"the object of line {line} is not of fio: {explain(error)}") from None
+            first = explain(error).partition("; ")[0]
+            raise ValueError(f"the object of line {line} is not of fio: {first}") from None
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"the JSON object of line {line} is damaged or truncated at line {error.lineno} "
@@ -134,5 +131,4 @@ def _objects(text: str) -> Iterator[Output]:
             ) from None
         except RecursionError:
             raise ValueError(f"the object of line {line} is nested too deeply") from None
-    if not end:
-        raise ValueError("it has no JSON object; fio prints one with --output-format=json")
+    return outputs

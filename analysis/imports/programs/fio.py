@@ -79,6 +79,8 @@ def read(files: Mapping[Path, str]) -> Reading:
     for path, text in files.items():
         try:
             outputs = fiojson.parse(text)
+            if not outputs:
+                raise ValueError("it has no JSON object; fio prints one with --output-format=json")
             last = [not _continues(*pair) for pair in itertools.pairwise(outputs)] + [True]
         except ValueError as error:
             raise FscaleError(f"{path}: {printable(str(error))}") from None
