@@ -51,10 +51,8 @@ def read(program: Program, files: Sequence[Path], stated: Stated, output: Path) 
     texts = read_texts(files)
     reading = program.read(texts)
     if not reading.cells:
-        raise FscaleError(
-            f"{files[0]} has nothing that can be imported: {'; '.join(reading.left_out)}"
-        )
-    cells, varying = _split_options(_place(reading.cells, stated))
+        raise FscaleError(f"{files[0]} has nothing that can be imported: {reading.left_out[0]}")
+    cells, loads = _split_options(_place(reading.cells, stated))
     numbered = tuple(_number(cells))
     notes = list(reading.notes)
     machine = _machine(reading.machine, stated)
@@ -87,7 +85,7 @@ def read(program: Program, files: Sequence[Path], stated: Stated, output: Path) 
             planned_cells=max(reading.planned or 0, len(numbered)),
             warnings=notes,
             imported=f"{program.name}'s output {describe_source(texts)}",
-            loads=varying,
+            loads=loads,
         )
     except ValidationError as error:
         raise FscaleError(

@@ -39,7 +39,7 @@ def _command(program: Program) -> Callable[..., None]:
         files: Annotated[
             list[Path],
             typer.Argument(
-                help="Files, all of one machine and kernel; a point that comes again is repeated."
+                help="Files, all of one machine and kernel; a point in several is repeated."
             ),
         ],
         output: Annotated[

@@ -29,10 +29,11 @@ from fscale.model.results import Cell
 ABOUT = "JSON of fio (--output-format=json or json+). A job's processes (numjobs) are its cores."
 EXAMPLE = "jobs-1.json jobs-2.json jobs-4.json"
 
-# Options that say where the files are, how often or how long the job runs, and what is logged.
+# Options that say where files are, how often or how long the job runs, and what is logged, and
+# those that have a field of their own. A device is no file: its name stays.
 _NO_LOAD = re.compile(
-    "name|numjobs|runtime|directory|filename|filename_format|stonewall|new_group|group_reporting|"
-    "direct|output.*|write_(bw|lat|iops|hist)_log|log_.*|(status|eta)-.*"
+    "(name|numjobs|runtime|directory|filename_format|stonewall|new_group|group_reporting|direct|"
+    "write_(bw|lat|iops|hist)_log|log_.*)=.*|filename=(?!/dev/).*"
 )
 _UNITS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PERCENTILES = {"50": "50.000000", "99": "99.000000", "99.9": "99.900000"}
@@ -101,15 +102,17 @@ def read(files: Mapping[Path, str]) -> Reading:
         cells.append(_cell(point, names[point.name]))
         if cells[-1].status == "ok" and not cells[-1].latency:
             left_out.append(
-                "latencies: percentiles of several directions or processes cannot be joined (json+ "
-                "has what can)"
+                "latencies of a point that has none, or has percentiles of several directions or "
+                "processes, which cannot be joined (json+ has what can)"
             )
     times = [point.output.printed for point in points if point.output.printed]
     return Reading(
         cells,
         left_out,
-        notes=[_NOT_PINNED, *_beside(points)],
-        started=datetime.fromtimestamp(min(times), UTC).isoformat() if times else None,
+        notes=[_NOT_PINNED, *_untold(points), *_beside(points)],
+        started=datetime.fromtimestamp(min(times), UTC).isoformat(timespec="seconds")
+        if times
+        else None,
         versions={"fio": ", ".join(dict.fromkeys(point.output.version for point in points))},
     )
 
@@ -140,6 +143,16 @@ def _points(output: fiojson.Output) -> Iterator[_Point]:
         yield _Point(output, same)
 
 
+def _untold(points: Sequence[_Point]) -> Iterator[str]:
+    """Versions that do not print the options of a job, numjobs among them."""
+    versions = {point.output.version for point in points if not point.options}
+    for version in sorted(versions):
+        yield (
+            f"{printable(version)} does not print numjobs: the cores are the processes that it "
+            "lists, one with group_reporting"
+        )
+
+
 def _beside(points: Sequence[_Point]) -> Iterator[str]:
     """Jobs of which each ran beside others, as all of a group do."""
     names: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
@@ -164,7 +177,7 @@ def _cell(point: _Point, name: str) -> Cell:
         options={
             printable(name): printable(value)
             for name, value in options.items()
-            if not _NO_LOAD.fullmatch(name)
+            if not _NO_LOAD.fullmatch(f"{name}={value}")
         },
         **_figures(point.jobs),
     )
@@ -183,12 +196,14 @@ def _figures(jobs: Sequence[fiojson.Job]) -> dict[str, Any]:
             reason = f"fio: {os.strerror(code)} (errno {code})"
             return {"status": "error", "reason": reason, "fault": of_errno(code, "load")}
     directions = [way for job in jobs for way in job.directions.values() if way.operations]
-    if not directions:
-        return {"status": "invalid", "reason": "fio did no I/O"}
+    rate = sum(way.iops for way in directions)
+    if not rate:
+        reason = "it took less than a millisecond" if directions else "fio did no I/O"
+        return {"status": "invalid", "reason": reason}
     return {
         "ops": sum(way.operations for way in directions),
         "seconds": max(way.runtime for way in directions) / 1000,
-        "ops_per_second": sum(way.iops for way in directions),
+        "ops_per_second": rate,
         "own_cpu_seconds": _cpu_seconds(jobs),
         "latency": _latency(directions),
         "extra": {"mb_per_second": sum(way.bw for way in directions) * 1024 / 1e6},

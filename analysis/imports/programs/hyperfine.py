@@ -31,6 +31,8 @@ _WORKERS = re.compile(
     "(n_?|num_?)?(cores|cpus|jobs|processes|procs|tasks|threads|workers)|nproc", re.IGNORECASE
 )
 
+_LEAST = 1e-9  # seconds of a run; hyperfine's clock counts nanoseconds
+
 
 class _Hyperfine(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False, coerce_numbers_to_str=True)
@@ -39,7 +41,7 @@ class _Hyperfine(BaseModel):
 class _Result(_Hyperfine):
     command: str
     mean: float = Field(ge=0, description="seconds")
-    times: list[float] = Field(default=[], description="seconds; negative ones are refused below")
+    times: list[float] = Field(default=[], description="seconds")
     exit_codes: list[int | None] = Field(default=[], description="null: killed by a signal")
     parameters: dict[str, str] = {}
 
@@ -130,7 +132,7 @@ def _figure(seconds: float, code: int | None) -> dict[str, Any]:
     if code != 0:
         how = "was killed by a signal" if code is None else f"ended with exit code {code}"
         return {"status": "error", "reason": f"the command {how}", "fault": "load"}
-    if not seconds:
+    if seconds < _LEAST:
         reason = "the command took no longer than the shell, whose time hyperfine subtracts"
         return {"status": "invalid", "reason": reason}
     return {"ops": 1, "seconds": seconds, "ops_per_second": 1 / seconds}

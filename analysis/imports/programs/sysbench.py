@@ -2,7 +2,7 @@
 """The text of sysbench (1.0, and 0.4 and 0.5).
 
 The rate is events per second, whatever an event of the test is; the cores are its threads. The
-output names the tests cpu, fileio, memory and OLTP; others are named after their file.
+output names the tests cpu, fileio and memory; others, such as scripts, are named after their file.
 """
 
 import re
@@ -27,7 +27,6 @@ _TESTS = {
     "cpu": r"^(CPU speed:|Maximum prime number|Prime numbers limit)",
     "fileio": r"^(File operations:|Operations performed:|\d+ files, )",
     "memory": r"^(Running memory speed test|Doing memory operations)",
-    "oltp": r"^(SQL statistics:|OLTP test statistics:)",
 }
 _NUMBER = r"([-+\w.]+)"
 # Lines that do not define the load.
@@ -47,7 +46,7 @@ def read(files: Mapping[Path, str]) -> Reading:
     names = drop_counts((run.name, run.threads) for run in runs)
     return Reading(
         [run.cell(names[run.name]) for run in runs],
-        notes=["the figure of any test is events per second: rows, requests or rounds"],
+        notes=["the rate is events per second, and the test decides what an event is"],
         versions={"sysbench": ", ".join(dict.fromkeys(run.version for run in runs))},
     )
 
@@ -66,7 +65,7 @@ class _Run:
 
     def __init__(self, path: Path, line: int, text: str) -> None:
         self._place, self._text = f"{path}, the run from line {line}", text
-        self.version = text.split()[1]
+        self.version = text.split()[1].rstrip(":")
         self.threads = int(self._number("Number of threads", whole=True))
         if not 1 <= self.threads <= MOST_CORES:
             raise FscaleError(f"{self._place}: {self.threads} threads are impossible")

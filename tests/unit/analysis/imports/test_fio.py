@@ -126,7 +126,9 @@ def test_a_sum_of_several_jobs_is_left_out() -> None:
 
 
 def test_fio_2_has_microseconds_and_no_numjobs() -> None:
-    (cell,) = imported("2.json").cells
+    run = imported("2.json")
+    (cell,) = run.cells
+    assert any(note.startswith("fio-2.2.10 does not print numjobs") for note in run.notes)
     assert (cell.key.cores, cell.ops, cell.ops_per_second, cell.seconds) == (1, 30000, 1000, 30)
     assert cell.latency is not None
     assert cell.latency["quantiles"] == {"50": 9e5, "99": 2.5e6, "99.9": 5e6, "100": 6.329e6}
@@ -158,6 +160,23 @@ def test_a_job_without_io_is_invalid(tmp_path: Path) -> None:
                     .replace('"total_ios": 1', '"total_ios": 0'))  # fmt: skip
     (cell,) = read("fio", [path]).cells
     assert (cell.status, cell.reason) == ("invalid", "fio did no I/O")
+
+
+def test_a_job_of_less_than_a_millisecond_has_no_rate(tmp_path: Path) -> None:
+    """As fio leaves a job that fails after one write; here without the failure."""
+    path = tmp_path / "short.json"
+    path.write_text((FILES / "fio-full.json").read_text().replace('"error": 28', '"error": 0'))
+    (cell,) = read("fio", [path]).cells
+    assert (cell.status, cell.reason) == ("invalid", "it took less than a millisecond")
+
+
+def test_a_device_is_part_of_the_load(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    text = (FILES / "fio-loop1.json").read_text()
+    path.write_text(text.replace('"directory": "/tmp/imp/d"', '"filename": "/dev/sdx"'))
+    assert "filename=/dev/sdx" in read("fio", [path]).run.loads["job1"]
+    path.write_text(text.replace('"directory": "/tmp/imp/d"', '"filename": "/mnt/file"'))
+    assert read("fio", [path]).run.loads["job1"] == ["bs=4k", "rw=randwrite", "size=4M"]
 
 
 def test_jobs_of_one_name_that_differ_are_several_points(tmp_path: Path) -> None:

@@ -81,6 +81,18 @@ def test_runs_in_one_file_are_repetitions(tmp_path: Path) -> None:
     assert [(c.key.repetition, c.ops) for c in run.cells] == [(1, 4900), (2, 5000)]
 
 
+def test_scripts_have_the_names_of_their_files(tmp_path: Path) -> None:
+    """The output of oltp_read_only and of oltp_write_only does not tell which it is."""
+    names = ("oltp_read_only.txt", "oltp_write_only.txt")
+    change = ("CPU speed:", "SQL statistics:")
+    paths = [changed(tmp_path, *change, name=name) for name in names]
+    for number, path in enumerate(paths):
+        text = path.read_text().replace("Prime numbers limit: 10000\n", "")
+        path.write_text(text.replace("4900", f"490{number}"))
+    cells = imported(*paths).cells
+    assert [c.key.workload for c in cells] == ["oltp_read_only", "oltp_write_only"]
+
+
 def test_the_form_of_old_versions(tmp_path: Path) -> None:
     """Written by hand in the form of sysbench 0.4: other headings, milliseconds with a unit."""
     path = tmp_path / "old.txt"
