@@ -125,7 +125,7 @@ def render_comparison(
     fail_undecided: bool = False,
     seconds: Mapping[Subject, float] | None = None,
 ) -> str:
-    """A test per verdict on the kernel of NEW, a machine of `architecture`.
+    """A test per verdict, on the kernel of NEW; `architecture` is that of its machine.
 
     `seconds` as in `verdict_tests`.
     """
