@@ -173,9 +173,9 @@ def test_a_job_of_less_than_a_millisecond_has_no_rate(tmp_path: Path) -> None:
 def test_a_device_is_part_of_the_load(tmp_path: Path) -> None:
     path = tmp_path / "device.json"
     text = (FILES / "fio-loop1.json").read_text()
-    path.write_text(text.replace('"directory": "/tmp/imp/d"', '"filename": "/dev/sdx"'))
+    path.write_text(text.replace('"directory": "/mnt/test"', '"filename": "/dev/sdx"'))
     assert "filename=/dev/sdx" in read("fio", [path]).run.loads["job1"]
-    path.write_text(text.replace('"directory": "/tmp/imp/d"', '"filename": "/mnt/file"'))
+    path.write_text(text.replace('"directory": "/mnt/test"', '"filename": "/mnt/file"'))
     assert read("fio", [path]).run.loads["job1"] == ["bs=4k", "rw=randwrite", "size=4M"]
 
 
