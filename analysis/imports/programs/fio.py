@@ -32,8 +32,8 @@ EXAMPLE = "jobs-1.json jobs-2.json jobs-4.json"
 # Options that say where files are, how often or how long the job runs, and what is logged, and
 # those that have a field of their own. A device is no file: its name stays.
 _NO_LOAD = re.compile(
-    "(name|numjobs|runtime|directory|filename_format|stonewall|new_group|group_reporting|direct|"
-    "write_(bw|lat|iops|hist)_log|log_.*)=.*|filename=(?!/dev/).*"
+    "(name|numjobs|runtime|time_based|directory|filename_format|stonewall|new_group|direct|"
+    "group_reporting|write_(bw|lat|iops|hist)_log|log_.*)=.*|filename=(?!/dev/).*"
 )
 _UNITS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PERCENTILES = {"50": "50.000000", "99": "99.000000", "99.9": "99.900000"}

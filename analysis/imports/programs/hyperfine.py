@@ -61,10 +61,16 @@ class _Result(_Hyperfine):
 
     @property
     def template(self) -> str:
-        """The command with the names of its parameters in place of their values."""
+        """The command with the names of its parameters in place of their values.
+
+        A value is replaced where it is a word, or else where it is found if that is one place.
+        """
         text = self.command
         for name, value in self.parameters.items():
-            text = f"{{{name}}}".join(re.split(rf"(?<!\w){re.escape(value)}(?!\w)", text))
+            pieces = re.split(rf"(?<![\w.]){re.escape(value)}(?![\w.])", text)
+            if len(pieces) == 1 and text.count(value) == 1:
+                pieces = text.split(value)
+            text = f"{{{name}}}".join(pieces)
         return text
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio's JSON: real files of fio 3.33 and 3.25, and one in the form of fio 2."""
+"""fio's JSON: real files of fio 3.25, 3.33 and 3.39, and one in the form of fio 2."""
 
 import json
 from pathlib import Path
@@ -45,6 +45,13 @@ def test_files_of_several_numjobs_are_a_curve() -> None:
     assert run.run.loads == {"job1": ["bs=4k", "rw=randwrite", "size=4M"]}
     assert run.run.started.startswith("2026-11-29T")
     assert run.run.versions == {"fio": "fio-3.33"}
+
+
+def test_flags_that_new_versions_print_are_no_load() -> None:
+    """fio 3.39 has `group_reporting` and `time_based` among the options, fio 3.33 has not."""
+    run = imported("3.39-1.json", "3.39-2.json")
+    assert list(points(run)) == [("seq", 1), ("seq", 2)]
+    assert run.run.loads == {"seq": ["bs=64k", "rw=read", "size=2M"]}
 
 
 def test_names_that_end_with_their_numjobs_are_a_curve() -> None:

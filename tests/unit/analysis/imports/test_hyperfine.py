@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""hyperfine's JSON: real files of hyperfine 1.15, and changed ones."""
+"""hyperfine's JSON: real files of hyperfine 1.15 and 1.19, and changed ones."""
 
 import json
 from pathlib import Path
@@ -40,11 +40,13 @@ def test_each_run_is_a_repetition() -> None:
     assert not any("no spread" in note for note in run.notes)
 
 
-def test_scanned_threads_are_a_curve() -> None:
-    cells = imported(FILES / "hyperfine-threads.json").cells
-    assert {(c.key.workload, c.key.cores) for c in cells} == {
-        ("sort-_threads", 1), ("sort-_threads", 2),
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "workload"),
+    [("threads", "sort-_threads"), ("1.19-jobs", "sleep_0.0_jobs")],
+)
+def test_scanned_threads_are_a_curve(file: str, workload: str) -> None:
+    cells = imported(FILES / f"hyperfine-{file}.json").cells
+    assert {(c.key.workload, c.key.cores) for c in cells} == {(workload, 1), (workload, 2)}
     assert {tuple(c.key.options) for c in cells} == {()}
 
 
