@@ -22,9 +22,7 @@ EXAMPLE = "pipe.txt messaging.txt"
 _BEGIN = re.compile(r"^# Running '?([\w-]+/[\w-]+)'? benchmark(?::|\.\.\.)", re.MULTILINE)
 _FUNCTION = re.compile(r"^# function '([^']+)'.*", re.MULTILINE)
 _NUMBER = r"([-+\w.,]+)"
-_WORKERS = re.compile(
-    rf"== {_NUMBER} (?:processes|threads) run|: {_NUMBER} threads|on {_NUMBER} threads"
-)
+_WORKERS = re.compile(r"(?:==|:|\bon) ([-+\d.,]+) (?:processes|threads)\b")
 _SIZE = re.compile(r"^# \w+ ([\d.]+)([KMGT]?B) bytes", re.MULTILINE)
 _OPERATIONS = re.compile(rf"^\s*{_NUMBER} ops/sec$", re.MULTILINE)
 _AVERAGED = re.compile(rf"^Averaged {_NUMBER} operations/sec.*total secs = {_NUMBER}", re.MULTILINE)
@@ -78,7 +76,7 @@ def _cell(place: str, name: str, block: str) -> Cell | None:
         options["size"] = size[1] + size[2]
     workers = 1
     if match := _WORKERS.search(block):
-        workers = int(_number(next(filter(None, match.groups())), place))
+        workers = int(_number(match[1], place))
         if workers > MOST_CORES:
             raise FscaleError(f"{place}: {workers} workers are more than {MOST_CORES}")
     for read_figures in (_averaged, _bandwidth, _timed):
