@@ -11,11 +11,11 @@ from fscale.analysis.control import Control
 from fscale.analysis.summary import Point, Ratio
 from fscale.model import crew
 from fscale.model.bench import Descriptor
+from fscale.model.results import NO_MEDIUM
 from fscale.model.topology import Layout
 
 BACKGROUND = "Readers beside a writer"
 OTHER = "Other workloads"
-NO_MEDIUM = "none"  # the medium of file systems that live in memory
 SHARING = ("low", "medium", "high")
 
 Layouts = Mapping[str | None, Layout | None]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from fscale.analysis.reader import Results
 from fscale.model import crew
 from fscale.model.files import printable
-from fscale.model.results import Run
+from fscale.model.results import UNKNOWN, Run
 
 MOST = 40  # characters that fit into a legend
 DEFAULT = "default options"
@@ -18,6 +18,12 @@ Item = TypeVar("Item")
 
 _BUILD = re.compile(r"#\d+")
 _WORDS = re.compile(r"(?=[-+ ])")
+
+
+def _kernel(run: Run) -> str:
+    """The kernel; of an imported run that does not tell it, the program."""
+    kernel = run.machine.kernel
+    return kernel if kernel != UNKNOWN else str(run.suite.get("name", UNKNOWN))
 
 
 def _build(run: Run) -> str:
@@ -67,7 +73,7 @@ def _crew(runs: Sequence[Run]) -> list[str]:
 
 
 FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
-    _each(lambda run: run.machine.kernel),
+    _each(_kernel),
     _each(_build),
     _each(lambda run: run.machine.kind),
     _each(_guest),

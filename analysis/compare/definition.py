@@ -52,6 +52,7 @@ def _facts_of(run: Run, points: Points) -> dict[str, Any]:
                 "workloads": [w for w in run.workloads if w["id"] in workloads],
                 "filesystems": {n: fs for n, fs in run.filesystems.items() if n in filesystems},
                 "media": {n: medium for n, medium in run.media.items() if n in media},
+                "loads": {n: options for n, options in run.loads.items() if n in workloads},
             }
         )
     )

@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machines of cells that a cluster measured: a difference between two must not be a verdict."""
+"""The machines of both sides: a difference between two machines must not be a verdict."""
+
+from collections.abc import Sequence
 
 from fscale.analysis.compare.pairs import match_cells
 from fscale.analysis.compare.sides import Sides
+from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference
+from fscale.model.results import UNKNOWN
 
 KEY = "machine.hosts"
+
+
+def warn_of_unknown(sides: Sides, allow: Sequence[str]) -> list[str]:
+    """A sentence if a side does not name its machine, which `allow` must then name.
+
+    Raises:
+        FscaleError: `allow` does not name it.
+    """
+    runs = {"BASE": sides.base_results.run, "NEW": sides.new_results.run}
+    unknown = " and ".join(name for name, run in runs.items() if not run.machine.known)
+    if not unknown:
+        return []
+    if not Difference(KEY, UNKNOWN, UNKNOWN).allowed(allow):
+        raise FscaleError(
+            f"the machine of {unknown} is not known, and a difference between two machines must "
+            f"not be a verdict; import with --host NAME, or add --allow-different {KEY}"
+        )
+    return [f"the machine of {unknown} is not known: a difference may be that of two machines"]
 
 
 def mixed_hosts(sides: Sides) -> list[Difference]:

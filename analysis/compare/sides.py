@@ -151,6 +151,6 @@ def _ref(results: Results, label: str) -> RunRef:
         build_id=printable(machine.build.id or "") or None if machine.build else None,
         machine=printable(machine.hostname),
         label=printable(label),
-        cpus=printable(f"{len(machine.cpu_order)} x {machine.cpu_model}"),
+        cpus=printable(machine.cpus),
         command=[printable(as_typed(line)) for line in results.run.command],
     )

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from fscale.analysis.compare.definition import notes
-from fscale.analysis.compare.hosts import mixed_hosts
+from fscale.analysis.compare.hosts import mixed_hosts, warn_of_unknown
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.model import crew
@@ -35,6 +35,7 @@ def collect_warnings(sides: Sides, settings: Settings) -> list[str]:
             "the sides were not interleaved: if the machine changed between the two runs, that "
             "counts as a change (`fscale ab` avoids this)"
         )
+        warnings += warn_of_unknown(sides, settings.allow_different)
         if between_boots(sides):
             warnings.append(BETWEEN_BOOTS)
         warnings += notes(
@@ -101,5 +102,5 @@ def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
 
 
 def _measured_cells(cells: Iterable[Cell]) -> Iterator[Cell]:
-    """The cells that were measured; for others the CPUs may not have been chosen."""
-    return (cell for cell in cells if cell.status == "ok")
+    """The cells that were measured; others, and imported ones, may not tell their CPUs."""
+    return (cell for cell in cells if cell.status == "ok" and cell.cpus)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Converts runs and comparisons to and from formats, most of other programs; one module each.
+"""Writes runs and comparisons in formats, most of other programs; one module each.
 
-`run` and `comparison` list the formats of either. `fxmark` reads; all others write.
+`run` and `comparison` list the formats of either.
 """

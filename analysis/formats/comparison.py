@@ -3,12 +3,14 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.sides import Sides
-from fscale.analysis.formats import console, junit, ktap, mail, markdown
+from fscale.analysis.formats import console, junit, kcidb, ktap, mail, markdown
+from fscale.analysis.formats.submission import Submission
+from fscale.analysis.formats.verdicts import measured_seconds
 from fscale.analysis.report import comparison_page
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
@@ -27,13 +29,17 @@ class Outputs:
     mail: Path | None = None
     html: Path | None = None
     ktap: Path | None = None
+    kcidb: Path | None = None
     fail_undecided: bool = False
-    """whether an undecided judgement is an error in JUnit and KTAP"""
+    """whether an undecided judgement is an error in JUnit, KTAP and KCIDB"""
+    submission: Submission = field(default_factory=Submission)
+    """who submits to KernelCI, and of which build"""
 
     @property
     def to_terminal(self) -> bool:
         """Whether a format goes to standard output, which then must hold nothing else."""
-        return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
+        files = (self.junit, self.markdown, self.mail, self.html, self.ktap, self.kcidb)
+        return self.json or TERMINAL in files
 
 
 def write(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
@@ -42,28 +48,45 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bo
     Raises:
         FscaleError: a file cannot be written.
     """
+    seconds = measured_seconds(sides)
+    undecided = outputs.fail_undecided
+    architecture = sides.new_results.run.machine.architecture
     texts: list[tuple[Path | None, Callable[[Comparison], str]]] = [
         (TERMINAL if outputs.json else None, to_json),
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
         (outputs.html, lambda judged: comparison_page.page(judged, sides)),
-        (outputs.ktap, lambda judged: ktap.render_comparison(judged, outputs.fail_undecided)),
+        (outputs.ktap, lambda judged: ktap.render_comparison(judged, undecided)),
+        (outputs.junit, lambda judged: junit.render_comparison(judged, undecided, seconds)),
+        (
+            outputs.kcidb,
+            lambda judged: kcidb.render_comparison(
+                judged,
+                outputs.submission,
+                architecture,
+                fail_undecided=undecided,
+                seconds=seconds,
+            ),
+        ),
     ]
     try:
         for path, render in texts:
-            if path == TERMINAL:
-                sys.stdout.write(render(comparison))
-            elif path is not None:
-                write_named(path, render(comparison))
-        if outputs.junit is not None:
-            xml = junit.render_comparison(comparison, outputs.fail_undecided)
-            write_named(outputs.junit, xml)
+            if path is not None:
+                write_text(path, render(comparison))
     except OSError as error:
         raise FscaleError(
             f"cannot write {error.filename}: {error.strerror}; give a path that you can write to"
         ) from error
     if not outputs.to_terminal:
         print_table(comparison, everything)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, or standard output for `-`; OSError if the file cannot be written."""
+    if path == TERMINAL:
+        sys.stdout.write(text)
+    else:
+        write_named(path, text)
 
 
 def to_json(comparison: Comparison) -> str:

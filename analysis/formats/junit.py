@@ -2,13 +2,15 @@
 """JUnit XML for CI systems."""
 
 import io
-import json
+from collections.abc import Mapping
 
-from junitparser import Error, Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.model import Comparison, Judgement
+from fscale.analysis.compare.model import Comparison, Subject
 from fscale.analysis.formats.outcome import Outcome, PointOutcome, Repetition, point_outcomes
+from fscale.analysis.formats.verdicts import Outcome as Verdict
+from fscale.analysis.formats.verdicts import VerdictTest, verdict_tests
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
 
@@ -17,6 +19,15 @@ _RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {
     "unusable": Error,
     "absent": Error,
     "skipped": Skipped,
+}
+
+
+_VERDICTS: dict[Verdict, type[Error | Failure | Skipped]] = {
+    "worse": Failure,
+    "broken": Error,
+    "lost": Error,
+    "undecided": Skipped,
+    "missing": Skipped,
 }
 
 
@@ -31,6 +42,7 @@ def render_run(results: Results) -> str:
 def _suite(results: Results, group: PointOutcome) -> TestSuite:
     suite = TestSuite(group.name)
     suite.hostname = printable(results.run.machine.hostname)
+    suite.timestamp = results.run.started
     suite.add_property("kernel", printable(results.run.machine.kernel))
     suite.add_property("machine", printable(results.run.machine.kind))
     if results.run.imported:
@@ -50,50 +62,40 @@ def _repetition(point: str, entry: Repetition) -> TestCase:
     return case
 
 
-def render_comparison(comparison: Comparison, fail_undecided: bool = False) -> str:
-    """A test case for each judgement.
+def render_comparison(
+    comparison: Comparison,
+    fail_undecided: bool = False,
+    seconds: Mapping[Subject, float] | None = None,
+) -> str:
+    """A test case for each judgement; `seconds` as in `verdict_tests`.
 
     Worse verdicts are failures, broken and lost are errors. Undecided is skipped, which dashboards
     count apart from passes, or an error if it is to fail.
     """
     command = "gate" if comparison.policy == "counted" else "compare"
     suite = TestSuite(f"fscale {command} {comparison.base.label} {comparison.new.label}")
+    suite.hostname = comparison.new.machine
+    suite.timestamp = comparison.new.started
     suite.add_property("conclusion", wording.conclusion(comparison))
     for warning in comparison.warnings:
         suite.add_property("warning", warning)
-    for point in comparison.health:
-        case = TestCase(point.kind, classname=point.subject.name)
-        case.system_out = wording.health(point)
-        if point.kind != "mended":
-            case.result = [Error(wording.health(point))]
-        suite.add_testcase(case)
-    for judgement in comparison.judgements:
-        suite.add_testcase(_judgement(judgement, fail_undecided))
-    for lock in comparison.locks:
-        case = TestCase(f"{lock.kind} {lock.lock}", classname=lock.subject.name)
-        case.system_out = wording.lock_change(lock)
-        suite.add_testcase(case)
-    for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
-        for name in missing:
-            case = TestCase("all", classname=name)
-            case.result = [Skipped(f"missing in {side}")]
-            suite.add_testcase(case)
+    results = _VERDICTS | ({"undecided": Error} if fail_undecided else {})
+    for test in verdict_tests(comparison, seconds):
+        suite.add_testcase(_verdict(test, results.get(test.outcome)))
     return _render(suite)
 
 
-def _judgement(judgement: Judgement, fail_undecided: bool) -> TestCase:
-    case = TestCase(judgement.metric, classname=judgement.subject.name)
-    line, remark = wording.judgement_line(judgement), wording.remark(judgement)
-    if judgement.worse:
-        case.result = [Failure(f"{judgement.verdict}: {line}{remark and f'; {remark}'}")]
-    elif judgement.verdict == "undecided":
-        kind = Error if fail_undecided else Skipped
-        case.result = [kind(f"undecided: {wording.change(judgement.ratio)}; {remark}")]
-    case.system_out = f"{judgement.verdict}: {line}\n{remark}".strip()
-    for name in ("verdict", "ratio", "low", "high", "p", "q"):
-        case.append(  # type: ignore[no-untyped-call]
-            Property(name, json.dumps(getattr(judgement, name)))
-        )
+def _verdict(test: VerdictTest, result: type[Error | Failure | Skipped] | None) -> TestCase:
+    case = TestCase(test.what, classname=test.subject, time=test.seconds)
+    if result:
+        case.result = [result("; ".join(filter(None, [test.text, test.remark])))]
+    case.system_out = f"{test.text}\n{test.remark}".strip()
+    if test.judgement:
+        properties = Properties()  # type: ignore[no-untyped-call]
+        for name in ("verdict", "ratio", "low", "high", "p", "q"):
+            if (value := getattr(test.judgement, name)) is not None:
+                properties.add_property(Property(name, str(value)))
+        case.append(properties)  # type: ignore[no-untyped-call]
     return case
 
 

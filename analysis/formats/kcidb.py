@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """KernelCI's database format, version 5.0 (https://docs.kernelci.org/kcidb/).
 
-A test is a repetition. A measured one is DONE and not PASS, because a figure alone does not judge
-the code. The build and the checkout are described by the kernel's release, because the machine does
-not know its source, unless the caller knows them: results then belong to the build or checkout that
-a CI submits itself.
+In a run a test is a repetition. A measured one is DONE and not PASS, because a figure alone does
+not judge the code. In a comparison a test is a verdict on NEW.
 """
 
-import hashlib
-import json
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from fscale.analysis.cells import in_order, moment, one_line, simulated
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.formats.outcome import Outcome, describe_cell, outcome
+from fscale.analysis.formats.submission import (
+    Submission,
+    describe_kernel,
+    make_path,
+    make_run_id,
+)
+from fscale.analysis.formats.verdicts import Outcome as Verdict
+from fscale.analysis.formats.verdicts import VerdictTest, verdict_tests
+from fscale.analysis.metrics import FAIRNESS, LATENCIES
 from fscale.analysis.reader import Results
-from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
 
-_NAME = "[a-z0-9_]+"
-_VERSION = {"major": 5, "minor": 0}
 _STATUS: dict[Outcome, str] = {
     "measured": "DONE",
     "broken": "FAIL",
@@ -29,80 +32,28 @@ _STATUS: dict[Outcome, str] = {
     "skipped": "SKIP",
     "absent": "MISS",
 }
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What a CI that submits a run knows about it, and the run does not."""
-
-    origin: str = "fscale"
-    """the submitter's name, which KernelCI assigns"""
-    checkout_id: str | None = None
-    """the checkout of the kernel, which is submitted elsewhere"""
-    build_id: str | None = None
-    """the build of the kernel, which is submitted elsewhere, with its checkout"""
-    platform: str | None = None
-    """the name of the machine in the CI; None: its host name"""
-
-    def __post_init__(self) -> None:
-        """Check the names.
-
-        Raises:
-            FscaleError: KernelCI's schema does not allow one.
-        """
-        if not re.fullmatch(_NAME, self.origin):
-            raise FscaleError(
-                f"--origin {printable(self.origin)} is not an origin of KernelCI; give lower-case "
-                "letters, digits and underscores"
-            )
-        for option, text in (("checkout", self.checkout_id), ("build", self.build_id)):
-            if text is not None and not re.fullmatch(f"{_NAME}:.+", text):
-                raise FscaleError(
-                    f"--{option}-id {printable(text)} is not an id of KernelCI; give ORIGIN:NAME, "
-                    f"as the {option} was submitted"
-                )
-
-    def id(self, text: str) -> str:
-        """An id of this submitter."""
-        return f"{self.origin}:{text}"
+_VERDICTS: dict[Verdict, str] = {
+    "passed": "PASS",
+    "worse": "FAIL",
+    "broken": "FAIL",
+    "lost": "ERROR",
+    "undecided": "SKIP",
+    "missing": "SKIP",
+}
+_SUBJECT_PARTS = 5  # of a subject's name: workload, file system, medium, mode and cores
 
 
 def render(results: Results, submission: Submission | None = None) -> str:
     """The whole run: one checkout and one build unless they are known, a test per repetition."""
-    run, about = results.run, submission or Submission()
-    kernel = _kernel(run)
-    checkout_id = about.checkout_id or about.id(kernel)
-    builder = _Tests(run, about, about.build_id or about.id(kernel))
+    machine, about = results.run.machine, submission or Submission()
+    build = machine.build.version if machine.build else None
+    kernel = describe_kernel(machine.kernel, build, machine.architecture)
+    builder = _Tests(results.run, about, about.build_of(kernel))
     absent = [builder.absent(u.file, f"unreadable: {u.reason}") for u in results.unreadable]
     if results.missing:
         absent.append(builder.absent("", f"{results.missing} planned cells left no result"))
-    comment = f"Linux {kernel}, as the running kernel names itself; its source is not recorded"
-    data: dict[str, Any] = {"version": _VERSION}
-    if not (about.checkout_id or about.build_id):
-        data["checkouts"] = [{"id": checkout_id, "origin": about.origin, "comment": comment}]
-    if not about.build_id:
-        data["builds"] = [_build(run, about, checkout_id)]
-    data["tests"] = [*map(builder.test, in_order(results.cells)), *absent]
-    return json.dumps(data, indent=1) + "\n"
-
-
-def _kernel(run: Run) -> str:
-    build = run.machine.build
-    named = f"{run.machine.kernel} {build.version}" if build else run.machine.kernel
-    return one_line(f"{named} {run.machine.architecture}")
-
-
-def _build(run: Run, about: Submission, checkout_id: str) -> dict[str, Any]:
-    kernel = _kernel(run)
-    build = {
-        "id": about.id(kernel),
-        "checkout_id": checkout_id,
-        "origin": about.origin,
-        "comment": kernel,
-    }
-    if re.fullmatch("[a-z0-9_]+", run.machine.architecture):
-        build["architecture"] = run.machine.architecture
-    return build
+    tests = [*map(builder.test, in_order(results.cells)), *absent]
+    return about.document(kernel, machine.architecture, tests)
 
 
 class _Tests:
@@ -111,8 +62,7 @@ class _Tests:
     def __init__(self, run: Run, about: Submission, build_id: str) -> None:
         self._measured, self._id = run, about.id
         machine = run.machine
-        identity = f"{machine.hostname} {run.id} {run.started}"
-        self._run = f"{printable(run.id)}:{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+        self._run = make_run_id(run.id, machine.hostname, run.id, run.started)
         self._common = {
             "build_id": build_id,
             "origin": about.origin,
@@ -132,11 +82,10 @@ class _Tests:
     def test(self, cell: Cell) -> dict[str, Any]:
         """The test of a repetition."""
         key = cell.key
-        parts = ("fscale", key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c")
         test: dict[str, Any] = {
             "id": self._id(f"{self._run}:{cell.id}"),
             **self._common,
-            "path": ".".join(re.sub("[^a-zA-Z0-9_-]", "_", part) for part in parts),
+            "path": make_path(key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c"),
             "status": _STATUS[outcome(cell)],
             "comment": describe_cell(cell),
             "misc": {
@@ -166,3 +115,83 @@ class _Tests:
             "status": _STATUS["absent"],
             "comment": one_line(reason),
         }
+
+
+def render_comparison(
+    comparison: Comparison,
+    about: Submission,
+    architecture: str,
+    *,
+    fail_undecided: bool = False,
+    seconds: Mapping[Subject, float] | None = None,
+) -> str:
+    """A test per verdict, on the kernel of NEW; `architecture` is that of its machine.
+
+    `seconds` as in `verdict_tests`.
+    """
+    base, new = comparison.base, comparison.new
+    kernel = describe_kernel(new.kernel, new.build, architecture)
+    run = make_run_id(new.id, *(f"{side.machine} {side.id} {side.started}" for side in (base, new)))
+    statuses = _VERDICTS | ({"undecided": "ERROR"} if fail_undecided else {})
+    common: dict[str, Any] = {
+        "build_id": about.build_of(kernel),
+        "origin": about.origin,
+        "environment": {
+            "comment": one_line(f"{new.machine} ({new.cpus})"),
+            "misc": {
+                "platform": printable(about.platform or new.machine),
+                "base": base.label,
+                "base_kernel": describe_kernel(base.kernel, base.build, architecture),
+                "new": new.label,
+            },
+        },
+    }
+    if started := moment(new.started):
+        common["start_time"] = started.isoformat()
+    tests = [
+        {
+            "id": about.id(f"{run}:{test.subject}:{test.what}"),
+            **common,
+            "path": make_path(*test.subject.split()[:_SUBJECT_PARTS], test.what),
+            "status": statuses[test.outcome],
+            **_details(test),
+        }
+        for test in verdict_tests(comparison, seconds)
+    ]
+    return about.document(kernel, architecture, tests)
+
+
+def _details(test: VerdictTest) -> dict[str, Any]:
+    """The fields of a test that only some have, and its comment."""
+    found: dict[str, Any] = {
+        "comment": one_line("; ".join(filter(None, [test.text, test.remark]))),
+    }
+    if test.seconds is not None:
+        found["duration"] = test.seconds
+    if judgement := test.judgement:
+        shown = {"verdict", "ratio", "low", "high", "level", "p", "q", "margin"}
+        found["misc"] = judgement.model_dump(include=shown)
+        if judgement.new.median is not None:
+            found["number"] = {"value": judgement.new.median, **_unit(judgement)}
+    return found
+
+
+def _unit(judgement: Judgement) -> dict[str, str]:
+    if judgement.metric in FAIRNESS:
+        return {}
+    unit = "s" if judgement.metric in LATENCIES else wording.unit(judgement)
+    return {"unit": unit, "prefix": "metric"}
+
+
+def render_unjudged(about: Submission, reason: str, *, build_failed: bool = False) -> str:
+    """The only test of a commit without a verdict: SKIP if its build failed, otherwise ERROR."""
+    build_id = about.build_of("")
+    test = {
+        "id": f"{build_id}:unjudged",
+        "build_id": build_id,
+        "origin": about.origin,
+        "path": make_path("bisect"),
+        "status": "SKIP" if build_failed else "ERROR",
+        "comment": one_line(reason),
+    }
+    return about.document("", "", [test], **({"status": "FAIL"} if build_failed else {}))

@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """KTAP version 1, as specified in the kernel's Documentation/dev-tools/ktap.rst."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fscale.analysis.cells import one_line
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.model import Comparison, Judgement
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.formats.outcome import PointOutcome, Repetition, point_outcomes
+from fscale.analysis.formats.verdicts import Outcome, VerdictTest, verdict_tests
 from fscale.analysis.reader import Results
 
 _VERSION = "KTAP version 1"
 _INDENT = "  "
 _DIRECTIVES = {"skipped": "SKIP", "unusable": "ERROR", "absent": "ERROR"}
+# Those that fail have a directive, if only an empty one.
+_VERDICTS: dict[Outcome, str] = {
+    "worse": "",
+    "broken": "ERROR",
+    "lost": "ERROR",
+    "undecided": "SKIP",
+    "missing": "SKIP",
+}
 
 
 @dataclass(frozen=True)
@@ -61,35 +70,19 @@ def render_comparison(comparison: Comparison, fail_undecided: bool = False) -> s
     Worse verdicts fail, broken and lost are errors, undecided (unless it is to fail) and missing
     are skipped.
     """
-    version, *lines = _level(list(_judged_tests(comparison, fail_undecided)))
+    directives = _VERDICTS | ({"undecided": "ERROR"} if fail_undecided else {})
+    tests = [_verdict(test, directives.get(test.outcome)) for test in verdict_tests(comparison)]
+    version, *lines = _level(tests)
     return "\n".join([version, f"# fscale {wording.conclusion(comparison)}", *lines]) + "\n"
 
 
-def _judged_tests(comparison: Comparison, fail_undecided: bool) -> Iterator[KtapTest]:
-    for point in comparison.health:
-        mended = point.kind == "mended"
-        text = wording.health(point)
-        yield KtapTest(
-            f"{point.subject.name} {point.kind}", mended, "" if mended else "ERROR", text
-        )
-    for judgement in comparison.judgements:
-        yield _judgement(judgement, fail_undecided)
-    for lock in comparison.locks:
-        name = f"{lock.subject.name} {lock.kind} {lock.lock}"
-        yield KtapTest(name, True, "", wording.lock_change(lock))
-    for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
-        for name in missing:
-            yield KtapTest(name, True, "SKIP", f"missing in {side}")
-
-
-def _judgement(judgement: Judgement, fail_undecided: bool) -> KtapTest:
-    undecided = judgement.verdict == "undecided"
+def _verdict(test: VerdictTest, directive: str | None) -> KtapTest:
     return KtapTest(
-        f"{judgement.subject.name} {judgement.metric}",
-        not judgement.worse and not (undecided and fail_undecided),
-        ("ERROR" if fail_undecided else "SKIP") if undecided else "",
-        f"{judgement.verdict}: {wording.judgement_line(judgement)}",
-        (remark,) if (remark := wording.remark(judgement)) else (),
+        f"{test.subject} {test.what}",
+        directive in (None, "SKIP"),
+        directive or "",
+        test.text,
+        (test.remark,) if test.remark else (),
     )
 
 

@@ -146,7 +146,7 @@ def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
     A tag that another run has stays with that run: only `tag` moves tags.
 
     Raises:
-        FscaleError: it contains no readable run.
+        FscaleError: it contains no readable run, or a run that does not name its machine.
     """
     number, claimed = _insert(index, run_dir)
     for name in claimed:
@@ -163,6 +163,11 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
     claimed = read_tags(run_dir)
     results = load(run_dir)
     run, machine = results.run, results.run.machine
+    if not machine.known:
+        raise FscaleError(
+            f"{run_dir} does not name its machine, and a history has figures of one machine only; "
+            "import it again with --host NAME"
+        )
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
     build = machine.build.version if machine.build else ""
     columns = (run.id, run.started, run.state_shown, machine.identity, machine.kernel, build)

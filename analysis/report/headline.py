@@ -55,9 +55,8 @@ def _of_run(run: Run, name: str) -> list[str]:
     if run.imported:
         subject = "This run was" if name == "here" else f"The run {name} was"
         sentences.append(
-            f"{subject} imported from {run.imported}. The log does not record the load of other "
-            "processes, latencies, when a cell ran, or the machine's memory and settings, so the "
-            "report cannot show them."
+            f"{subject} imported from {run.imported}. Its files do not record the load of other "
+            "processes, or the machine's memory and settings, so the report cannot show them."
         )
     where = "" if name == "here" else f" ({name.removeprefix('of ')})"
     sentences += [f"{text[0].upper()}{text[1:]}{where}." for text in crew.sentences(run)]

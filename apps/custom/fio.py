@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A load that is a fio job file."""
 
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,12 +13,11 @@ from fscale.apps.custom.account import Account
 from fscale.apps.custom.options import filled
 from fscale.apps.packaged import Packaged
 from fscale.apps.process import Processes
+from fscale.model import fiojson
 from fscale.model.fault import of_errno
 from fscale.model.histogram import summarise
 from fscale.model.loadfile import NamedLoad
 
-_WAYS = ("read", "write", "trim")
-_MIXED = "mixed"  # in their place, or beside them, with unified_rw_reporting
 _LATE = 0.9  # fio ends early if it has nothing left to do: then it did not work for the window
 
 
@@ -33,7 +32,7 @@ class FioReport:
     bytes: int
     seconds: float  # of the longest job
     jobs: dict[str, dict[str, float | None]]
-    latency: dict[int, int]  # nanoseconds -> operations; empty if the jobs do not measure it
+    latency: Counter[int]  # nanoseconds -> operations; empty if the jobs do not measure it
 
     @property
     def operations(self) -> int:
@@ -43,74 +42,55 @@ class FioReport:
 
 def parse(text: str) -> FioReport:
     """Read fio's JSON; AppError if a job failed, nothing was done, or it has another form."""
-    begin = text.find("{\n")  # warnings may precede it
     try:
-        output: dict[str, Any] = json.loads(text[begin:])
-    except ValueError:
-        raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}") from None
-    try:
-        return _report(output["jobs"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise AppError(
-            "the JSON of fio has not the form that fscale reads "
-            f"({type(error).__name__}: {error}); it expects jobs with read, write, trim or "
-            "mixed, each with total_ios and runtime",
-            fault="machine",
-        ) from None
+        outputs = fiojson.parse(text)
+    except ValueError as error:
+        raise AppError(f"the JSON of fio cannot be read: {error}", fault="machine") from None
+    if not outputs:
+        raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}")
+    return _report(outputs[-1].jobs)
 
 
-def _report(reported: list[dict[str, Any]]) -> FioReport:
-    for job in reported:
-        if job["error"]:
-            _refuse(job, job["error"], "failed")
-        if job.get("total_err"):
-            _refuse(job, job.get("first_error", 0), f"had {job['total_err']} failed operations")
-    done = {
-        kind: sum(way["total_ios"] for job in reported for name, way in _ways(job) if name == kind)
-        for kind in (*_WAYS, _MIXED)
-    }
-    seconds = max(way["runtime"] for job in reported for _, way in _ways(job)) / 1000
+def _report(jobs: list[fiojson.Job]) -> FioReport:
+    for job in jobs:
+        if job.error:
+            _refuse(job, job.error, "failed")
+        if job.total_err:
+            _refuse(job, job.first_error, f"had {job.total_err} failed operations")
+    done: Counter[str] = Counter()
+    bins: Counter[int] = Counter()
+    for job in jobs:
+        for name, direction in job.directions.items():
+            done[name] += direction.operations
+            bins.update(direction.clat_ns.bins if direction.clat_ns else {})
+    seconds = max(job.milliseconds for job in jobs) / 1000
     if not any(done.values()) or not seconds:
         raise AppError("fio did no I/O in its timed window")
-    bins: dict[int, int] = {}
-    for job in reported:
-        for _, way in _ways(job):
-            for nanoseconds, count in way["clat_ns"].get("bins", {}).items():
-                bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
     return FioReport(
         reads=done["read"],
         writes=done["write"],
         trims=done["trim"],
-        mixed=done[_MIXED],
-        bytes=sum(way["io_bytes"] for job in reported for _, way in _ways(job)),
+        mixed=done["mixed"],
+        bytes=sum(way.io_bytes for job in jobs for way in job.directions.values()),
         seconds=seconds,
-        jobs={
-            job["jobname"]: {
-                "iops": sum(way["iops"] for _, way in _ways(job)),
-                "p99_ns": max(
-                    (
-                        percentiles["99.000000"]
-                        for _, way in _ways(job)
-                        if (percentiles := way["clat_ns"].get("percentile"))
-                    ),
-                    default=None,
-                ),
-            }
-            for job in reported
-        },
+        jobs={job.name: {"iops": _iops(job), "p99_ns": _p99(job)} for job in jobs},
         latency=bins,
     )
 
 
-def _ways(job: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The figures of a job by direction; their sum counts only where fio gives no directions."""
-    directions = [(way, job[way]) for way in _WAYS if way in job]
-    yield from directions or [(_MIXED, job[_MIXED])]
+def _iops(job: fiojson.Job) -> float:
+    return sum(way.iops for way in job.directions.values())
 
 
-def _refuse(job: dict[str, Any], code: int, how: str) -> NoReturn:
+def _p99(job: fiojson.Job) -> float | None:
+    """The larger of the directions' percentiles, in nanoseconds; None if fio has none."""
+    known = [way.clat_ns.percentile for way in job.directions.values() if way.clat_ns]
+    return max((one["99.000000"] for one in known if "99.000000" in one), default=None)
+
+
+def _refuse(job: fiojson.Job, code: int, how: str) -> NoReturn:
     why = f"{os.strerror(code)}, errno {code}"
-    raise AppError(f"fio: job {job['jobname']} {how} ({why})", fault=of_errno(code, "load"))
+    raise AppError(f"fio: job {job.name} {how} ({why})", fault=of_errno(code, "load"))
 
 
 class Fio(Packaged):

@@ -4,7 +4,7 @@
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,15 +15,17 @@ from fscale.commands.options.booted import ControlOptions, compare_boots
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.guest import FilesystemOption
+from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.in_guest import comparison_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import BisectOption, check_workers
 from fscale.commands.options.shared import AllowOption, MinutesOption
+from fscale.commands.options.submission import SubmissionOptions
 from fscale.farm.bootable import Broken
 from fscale.model.errors import FscaleError
-from fscale.model.terminal import terminal
+from fscale.model.terminal import say, terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
 from fscale.runner.session import this_machine_held
@@ -31,8 +33,13 @@ from fscale.vm.guest import GuestError
 from fscale.vm.request import GuestRequest
 from fscale.vm.tasks import BootFailed
 
+if TYPE_CHECKING:
+    from fscale.analysis.formats.comparison import Outputs
+
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 """Exit codes for git bisect: 1 to 124, 126 and 127 are bad; from 128 on it stops."""
+SHORT = 12
+"""characters of a commit's hash that name its directory"""
 
 _EPILOG = """
 More examples:
@@ -44,6 +51,10 @@ The sides have the syntax of `fscale ab`. {output} stands for the directory of t
 """
 
 
+class _BuildError(Exception):
+    """The command that builds the commit failed."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("bisect", epilog=_EPILOG)(_bisect)
@@ -52,6 +63,7 @@ def register(app: typer.Typer) -> None:
 @bundle("measured", PairedOptions)
 @bundle("controlled", ControlOptions)
 @bundle("judged", JudgeOptions, "count_margin")
+@bundle("submitted", SubmissionOptions, "build_id", "checkout_id", "commit")
 def _bisect(
     context: typer.Context,
     command: Annotated[
@@ -83,9 +95,19 @@ def _bisect(
     filesystem: FilesystemOption = None,
     allow_different: AllowOption = None,
     on: BisectOption = None,
+    kcidb: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write JSON for KernelCI to this file, such as {output}/kcidb.json: one test per "
+            "verdict on the commit.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     measured: PairedOptions,
     controlled: ControlOptions,
     judged: JudgeOptions,
+    submitted: SubmissionOptions,
 ) -> None:
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
 
@@ -101,11 +123,20 @@ def _bisect(
     interrupted, or this machine cannot measure; the bisection stops.
     """
     from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
+    from fscale.analysis.formats.comparison import Outputs  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
+    outputs = Outputs()
     try:
-        results = output / _commit()
+        submitted.refuse_unwritten(kcidb is not None)
+        commit = _commit()
+        results = output / commit[:SHORT]
+        if kcidb:
+            outputs = Outputs(
+                kcidb=Path(str(kcidb).replace("{output}", str(results))),
+                submission=replace(submitted, commit=commit).submission,
+            )
         if not _sides_given(base, new, reference):
             raise FscaleError("give either --base and --new, or --reference with a command")
         if reference and not command:
@@ -123,11 +154,8 @@ def _bisect(
             refuse_given(context, ("on",), method.title)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
-            console.print(f"fscale: {argv[0]} failed: this commit is skipped", markup=False)
-            raise typer.Exit(SKIP)
-        if reference:
-            comparison = _compare(reference, results, settings)
-        elif on is not None and method is PairedMethod.MACHINE_BOOTS:
+            raise _BuildError(f"{argv[0]} failed")
+        if on is not None and method is PairedMethod.MACHINE_BOOTS:
             compare_boots(
                 sides[0],
                 sides[1],
@@ -141,19 +169,19 @@ def _bisect(
                 seconds=60 * max_minutes,
                 bisecting=True,
             )
-            comparison = _compare(results, None, settings)
         elif in_guests:
             check_workers(on)
-            judged_by = _measure_in_guests(
+            settings = _measure_in_guests(
                 sides, measured, results, settings, max_minutes, filesystem or [], on
             )
-            comparison = _compare(results, None, judged_by)
-        else:
+        elif not reference:
             request = measured.paired_request(results, None, settings.metrics)
-            comparison = _measure(request, sides, settings, max_minutes, measured.wait)
-    except (GuestError, BootFailed, Broken) as error:
+            _measure(request, sides, settings, max_minutes, measured.wait)
+        judged_sides = (reference, results) if reference else (results, None)
+        comparison = _compare(judged_sides, settings, outputs)
+    except (_BuildError, GuestError, BootFailed, Broken) as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
-        raise typer.Exit(SKIP) from None
+        raise typer.Exit(_file_unjudged(outputs, error)) from None
     except (FscaleError, OSError) as error:
         console.print(f"fscale: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(ABORT) from None
@@ -165,7 +193,8 @@ def _sides_given(base: str | None, new: str | None, reference: Path | None) -> b
 
 
 def _commit() -> str:
-    argv = ["git", "rev-parse", "--short=12", "HEAD"]
+    """The full hash of the commit that is checked out."""
+    argv = ["git", "rev-parse", "HEAD"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise FscaleError(
@@ -174,19 +203,39 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
+def _compare(
+    judged: tuple[Path, Path | None], settings: Settings, outputs: "Outputs"
+) -> Comparison:
     from fscale.analysis.compare.compare import compare  # noqa: PLC0415
     from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-    from fscale.analysis.formats.comparison import print_table  # noqa: PLC0415
+    from fscale.analysis.formats.comparison import write  # noqa: PLC0415
 
-    comparison = compare(open_sides(base, new), settings)
-    print_table(comparison)
+    sides = open_sides(*judged)
+    comparison = compare(sides, settings)
+    write(comparison, outputs, sides)
     return comparison
+
+
+def _file_unjudged(outputs: "Outputs", error: Exception) -> int:
+    """Write why there is no verdict, if verdicts are to be written; return the exit code."""
+    from fscale.analysis.formats.comparison import write_text  # noqa: PLC0415
+    from fscale.analysis.formats.kcidb import render_unjudged  # noqa: PLC0415
+
+    if outputs.kcidb is not None:
+        build_failed = isinstance(error, _BuildError)
+        text = render_unjudged(outputs.submission, str(error), build_failed=build_failed)
+        try:
+            outputs.kcidb.parent.mkdir(parents=True, exist_ok=True)
+            write_text(outputs.kcidb, text)
+        except OSError as failed:
+            say(f"fscale: cannot write {outputs.kcidb}: {failed.strerror}", error=True)
+            return ABORT
+    return SKIP
 
 
 def _measure(
     request: Request, sides: list[Variant], settings: Settings, minutes: float, wait: float
-) -> Comparison:
+) -> None:
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute  # noqa: PLC0415
 
@@ -194,7 +243,6 @@ def _measure(
     with this_machine_held(wait) as signals:
         plan = make(request, base, new, settings, 0, slices=None)
         execute(replace(plan, one_is_enough=True), signals, 60 * minutes)
-    return _compare(request.output, None, settings)
 
 
 def _measure_in_guests(

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from fscale.commands.options.bundle import bundle
 from fscale.commands.options.formats import OF_TABLES, Format, TableName, write, write_table
 from fscale.commands.options.given import refuse_given
-from fscale.commands.options.helptext import OUTPUT
 from fscale.commands.options.kinds import output_file
+from fscale.commands.options.submission import SubmissionOptions
 from fscale.commands.options.writable import TERMINAL
 from fscale.model.errors import FscaleError
 
@@ -26,6 +27,7 @@ More examples:
 """
 
 
+@bundle("submitted", SubmissionOptions)
 def _export(
     context: typer.Context,
     runs: Annotated[
@@ -51,38 +53,8 @@ def _export(
         Path | None,
         output_file("File to write. Default: standard output."),
     ] = None,
-    origin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="KCIDB: submitter of the results, as KernelCI assigned it. Default: fscale.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    build_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="KCIDB: kernel build that the results belong to, which is submitted elsewhere.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    checkout_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="KCIDB: checkout that the kernel was built from, which is submitted elsewhere.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="KCIDB: name of the machine in the CI. Default: its host name.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    *,
+    submitted: SubmissionOptions,
 ) -> None:
     """Write all repetitions of a run, or another table of runs, in the format of another program.
 
@@ -92,14 +64,8 @@ def _export(
     simulated, or disturbed by other load, are marked. docs/reference/formats.md describes each
     format.
     """
-    about = {
-        "origin": origin,
-        "build_id": build_id,
-        "checkout_id": checkout_id,
-        "platform": platform,
-    }
     if form != Format.KCIDB:
-        refuse_given(context, about, f"the format {form.value}, which names no submitter")
+        refuse_given(context, submitted.given, f"the format {form.value}, which names no submitter")
     target = TERMINAL if output is None else output
     if form in OF_TABLES:
         if form == Format.PARQUET and target == TERMINAL and sys.stdout.isatty():
@@ -112,10 +78,7 @@ def _export(
             f"the format {form.value} describes one run, and {len(runs)} were given; give one, or "
             f"one of the formats {', '.join(OF_TABLES)}"
         )
-    from fscale.analysis.formats.kcidb import Submission  # noqa: PLC0415 - imports the statistics
-
-    given = {name: value for name, value in about.items() if value is not None}
-    write(Path(runs[0]), {form: target}, Submission(**given))
+    write(Path(runs[0]), {form: target}, submitted.submission)
 
 
 def register(app: typer.Typer) -> None:

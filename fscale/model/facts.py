@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fscale.model import crew
-from fscale.model.results import Machine, Run
+from fscale.model.results import UNKNOWN, Machine, Run
 from fscale.model.store import BENCH
 
 Then = Literal["refuse", "note", "ignore"]
@@ -64,6 +64,7 @@ TABLE = (
     ),
     Rule(r"media\..*", "refuse", "ignore"),
     Rule(r"workloads\..*\.definition", "refuse", "refuse"),
+    Rule(r"loads\..*", "refuse", "refuse"),
     # On resume, the digest of the microbenchmark covers the workloads.
     Rule(r"workloads\..*", "ignore", "refuse"),
     Rule(r"machine\.hosts", "ignore", "refuse"),
@@ -83,6 +84,8 @@ TABLE = (
 
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.", "machine.inherited.")
+_NOT_TOLD: tuple[Any, ...] = (None, 0, "", {}, UNKNOWN)
+"""facts of the machine that the files of an imported run do not tell"""
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (
     *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "module ", "kernel build "),
@@ -106,7 +109,7 @@ def find_rule(key: str) -> Rule:
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact in which two runs differ. Mount options that both have are left out."""
+    """A fact in which two runs differ. Options that both have are left out."""
 
     key: str
     base: Any
@@ -128,11 +131,12 @@ class Difference:
 def compare_values(key: str, base: Any, new: Any) -> Difference | None:
     """Compare two values of a fact; None if they are equal.
 
-    Mount options may be in any order, and sizes of memory may differ a little.
+    Options may be in any order, and sizes of memory may differ a little.
     """
     if key == "machine.memory_bytes" and nearly_equal(base, new):
         return None
-    if key.endswith("mount_options") and isinstance(base, list) and isinstance(new, list):
+    listed = key.endswith("mount_options") or key.startswith("loads.")
+    if listed and isinstance(base, list) and isinstance(new, list):
         base, new = [o for o in base if o not in new], [o for o in new if o not in base]
     return Difference(key, base, new) if base != new else None
 
@@ -171,7 +175,12 @@ def collect_facts(run: Run) -> dict[str, Any]:
             text = json.dumps(definition, sort_keys=True)
             described["definition"] = hashlib.sha256(text.encode()).hexdigest()[:12]
         facts |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
-    facts |= {f"machine.{key}": value for key, value in _machine(run.machine).items()}
+    facts |= {f"loads.{workload}": options for workload, options in run.loads.items()}
+    facts |= {
+        f"machine.{key}": value
+        for key, value in _machine(run.machine).items()
+        if not run.imported or value not in _NOT_TOLD
+    }
     facts |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
     return facts | {"revision": run.revision, "seed": run.seed}
 

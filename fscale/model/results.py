@@ -17,6 +17,8 @@ CpuControl = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
 CpuPlacement = Literal["packed", "spread"]
 NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
+NO_MEDIUM = "none"  # the medium of file systems that live in memory
+UNKNOWN = "unknown"  # a name that the files of an imported run do not tell
 WHATIF_SIDE = "free-"  # then the rank of the object whose sharing costs nothing
 _CREW: dict[str, int | str] = {"workers_per_cpu": 1, "placement": "packed"}
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
@@ -43,7 +45,7 @@ class CellKey(Strict):
     duration: float = Field(
         gt=0,
         description="requested timed seconds; 1 for a simulated cell, whose windows count "
-        "operations",
+        "operations, and for an imported one whose file does not tell",
     )
     options: dict[Plain, int | Plain] = Field(default_factory=dict, description="workload options")
     side: Plain | None = Field(
@@ -404,6 +406,11 @@ class Machine(Strict):
     )
 
     @property
+    def known(self) -> bool:
+        """Whether the run names the machine; one that was imported may not."""
+        return self.hostname != UNKNOWN
+
+    @property
     def usable_memory(self) -> int:
         """Bytes of memory that the run may use; sizes given as a share refer to this."""
         limit = self.confinement.memory_bytes if self.confinement else None
@@ -434,8 +441,16 @@ class Machine(Strict):
     @property
     def identity(self) -> str:
         """The identity of the machine; a history contains figures of one identity only."""
-        cpus = f"{len(self.cpu_order)} x {self.cpu_model}"
-        return f"{self.host} ({cpus}, {self.kind})" if self.guest else f"{self.host} ({cpus})"
+        return (
+            f"{self.host} ({self.cpus}, {self.kind})"
+            if self.guest
+            else f"{self.host} ({self.cpus})"
+        )
+
+    @property
+    def cpus(self) -> str:
+        """Number and model of the CPUs; an imported run may not record them."""
+        return f"{len(self.cpu_order)} x {self.cpu_model}" if self.cpu_order else "unknown CPUs"
 
     @property
     def cores(self) -> int:
@@ -484,8 +499,13 @@ class Run(Strict):
     warnings: list[str] = Field(default_factory=list)
     imported: str | None = Field(
         default=None,
-        description="the logs of another program from which the run was imported; what they do not "
-        "contain is empty, null or 0",
+        description="the files of another program from which the run was imported; what they do "
+        "not contain is empty, null or 0",
+    )
+    loads: dict[str, list[str]] = Field(
+        default={},
+        description="in an imported run: workload -> its options that no cell's key has, because "
+        "all its cells share them, as name=value",
     )
 
     @property

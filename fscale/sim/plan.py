@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey
+from fscale.model.results import NO_MEDIUM, CellKey
 from fscale.sim.machine import SimulatedMachine
 
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
-NO_MEDIUM = "none"
 
 
 @dataclass(frozen=True)

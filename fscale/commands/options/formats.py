@@ -16,7 +16,7 @@ from fscale.model.files import write_named
 from fscale.model.terminal import say
 
 if TYPE_CHECKING:
-    from fscale.analysis.formats.kcidb import Submission
+    from fscale.analysis.formats.submission import Submission
     from fscale.analysis.reader import Results
 
 

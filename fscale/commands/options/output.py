@@ -10,6 +10,7 @@ import typer
 from fscale.commands.options.helptext import JUDGING, OUTPUT
 from fscale.commands.options.kinds import output_file
 from fscale.commands.options.shared import JsonFlag
+from fscale.commands.options.submission import SubmissionOptions
 from fscale.commands.options.writable import TERMINAL, refuse_same
 from fscale.model.errors import Exit
 
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OutputOptions:
-    """The files and formats in which a comparison is written, and what its exit code counts."""
+class _Files:
+    """The files in which a comparison is written, and what its exit code counts."""
 
     as_json: JsonFlag = False
     junit: Annotated[
         Path | None,
-        output_file("Write JUnit XML to this file: one test case per verdict.", OUTPUT),
+        output_file(
+            "Write JUnit XML to this file: one test case per verdict; - is standard output.", OUTPUT
+        ),
     ] = None
     markdown: Annotated[
         Path | None,
@@ -54,6 +57,13 @@ class OutputOptions:
         Path | None,
         output_file("Write KTAP to this file: one test per verdict; - is standard output.", OUTPUT),
     ] = None
+    kcidb: Annotated[
+        Path | None,
+        output_file(
+            "Write JSON for KernelCI to this file: one test per verdict; - is standard output.",
+            OUTPUT,
+        ),
+    ] = None
     fail_undecided: Annotated[
         bool,
         typer.Option(
@@ -63,26 +73,35 @@ class OutputOptions:
         ),
     ] = False
 
+
+@dataclass(frozen=True)
+class OutputOptions(SubmissionOptions, _Files):
+    """The files and formats of a comparison, and who submits it."""
+
     @property
     def outputs(self) -> "Outputs":
         """The formats with their files.
 
         Raises:
-            FscaleError: two of them name the same file.
+            FscaleError: two of them name the same file, or a submission is described and not
+                written.
         """
         from fscale.analysis.formats.comparison import Outputs  # noqa: PLC0415 - imports the statistics
 
         named = {"--junit": self.junit, "--markdown": self.markdown, "--mail": self.mail}
-        named |= {"--html": self.html, "--ktap": self.ktap}
+        named |= {"--html": self.html, "--ktap": self.ktap, "--kcidb": self.kcidb}
         refuse_same(named | {"--json": TERMINAL if self.as_json else None})
+        self.refuse_unwritten(self.kcidb is not None)
         return Outputs(
-            self.as_json,
-            self.junit,
-            self.markdown,
-            self.mail,
-            self.html,
-            self.ktap,
-            self.fail_undecided,
+            json=self.as_json,
+            junit=self.junit,
+            markdown=self.markdown,
+            mail=self.mail,
+            html=self.html,
+            ktap=self.ktap,
+            kcidb=self.kcidb,
+            fail_undecided=self.fail_undecided,
+            submission=self.submission,
         )
 
 

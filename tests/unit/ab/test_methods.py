@@ -283,6 +283,7 @@ def test_every_option_is_known_to_this_test() -> None:
     outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
     others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help", "--latency-margin"}
     others |= {"--deterministic", "--fail-undecided"}
+    outputs |= {"--kcidb", "--origin", "--build-id", "--checkout-id", "--commit", "--platform"}
     options = {option.opts[0] for option in load("ab").params}
     assert options - outputs - others == GIVEN.keys()
 

@@ -140,7 +140,7 @@ def test_fio_counts_reads_and_writes_that_are_one_figure(both: bool) -> None:
 
 @pytest.mark.parametrize("jobs", [[], [{}], [{"error": 0}], [{"error": 0, "read": {}}], {}, None])
 def test_fio_with_json_of_another_form_is_a_sentence(jobs: object) -> None:
-    with pytest.raises(AppError, match="expects jobs with read, write, trim or mixed") as raised:
+    with pytest.raises(AppError, match=r"the object of line 1 is not of fio: jobs") as raised:
         fio.parse(json.dumps({"jobs": jobs}, indent=1))
     assert raised.value.fault == "machine"
 

@@ -148,11 +148,11 @@ FILES = {
     **{
         f"{words[0]} --{form}": [*words, f"--{form}", "{place}"]
         for words, forms in (
-            (["compare", "{good}", "{slow}"], "junit markdown mail html ktap"),
+            (["compare", "{good}", "{slow}"], "junit markdown mail html ktap kcidb"),
             (["run", "smoke", "--fs", "tmpfs", "--output", RUN], "junit ktap"),
             (
                 ["ab", "--base", "tmpfs", "--new", "tmpfs", "--output", RUN],
-                "junit markdown mail html ktap",
+                "junit markdown mail html ktap kcidb",
             ),
             (["gate", "--base", "ext4", "--new", "ext4", "--output", RUN], "junit markdown"),
         )

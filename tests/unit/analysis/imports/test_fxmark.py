@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fscale.analysis.compare.definition import meaning
-from fscale.analysis.formats.fxmark import read
 from fscale.analysis.formats.run import FORMATS
+from fscale.analysis.imports.run import Imported, Stated
 from fscale.analysis.paper.table2 import table2
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
@@ -23,6 +23,7 @@ from fscale.model.topology import machine_layout
 from tests.support.exports import exported
 from tests.support.hostile import Done
 from tests.support.hostile import run as fscale
+from tests.support.imports import read as read_files
 from tests.support.pages import text_of
 from tests.support.synthetic import PAPER, descriptor, grid, write_run
 
@@ -84,6 +85,10 @@ def written(directory: Path, text: str = LOG, name: str = "2016-01-30-11-02-14.7
     (directory / name).mkdir(parents=True)
     (directory / name / "fxmark.log").write_text(text)
     return directory / name / "fxmark.log"
+
+
+def read(logs: list[Path], started: str | None = None) -> Imported:
+    return read_files("fxmark", logs, Stated(started))
 
 
 def by_point(cells: tuple[Cell, ...]) -> dict[tuple[str, str, str, str, int], Cell]:
@@ -414,8 +419,8 @@ def test_a_log_that_is_cut_off_has_no_wrong_figure(bytes_: int, tmp_path: Path) 
         (lambda text: text.replace("0,1,2", "zero,1"), "not a valid CORE_SEQ"),
         (lambda text: re.sub("(## .*:)[a-z]+io", r"\1mmap", HEAD + ONE), "unknown I/O mode mmap"),
         (lambda text: HEAD + text.replace("30s", "5s"), "second header"),
-        (lambda text: "", "contains no cell"),
-        (lambda text: "\0" * 4096, "contains no cell"),
+        (lambda text: "", "is empty"),
+        (lambda text: "\0" * 4096, "is empty"),
         (lambda text: "## ssd:f2fs:MWUL:1\n# Fail to run\n", "neither a line `### DURATION"),
         (lambda text: text.replace("DWOL:4", "../DWOL:4"), "is not a cell"),
         (lambda text: text[: text.index("## mem")], "contains no cell"),
@@ -450,8 +455,8 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
 def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
     assert imported(written(tmp_path), tmp_path / "run").code == 0
     words = text_of(build(tmp_path / "run", paper=True))
-    assert "imported from FxMark's log" in words
-    assert "log does not record the load" in words
+    assert "imported from fxmark's output" in words
+    assert "files do not record the load" in words
     assert "Memory not recorded" in words
     assert "Frequency governor not recorded" in words
     assert "Every point was measured once" in words
@@ -465,14 +470,14 @@ def test_exports_say_that_it_was_imported(tmp_path: Path) -> None:
     results = load(tmp_path / "run")
     (tmp_path / "out.csv").write_text(exported(results, "csv"))
     frame = pd.read_csv(tmp_path / "out.csv")
-    assert frame.imported.str.startswith("FxMark's log").all()
+    assert frame.imported.str.startswith("fxmark's output").all()
     assert frame.wall_seconds.isna().all()
     assert frame.started.isna().all()
     assert 'disturbed=""' in FORMATS["openmetrics"](results)
     left = json.loads(FORMATS["google-benchmark"](results))["left_out"]
     assert "its CPU time was not recorded" in {one["message"] for one in left}
     for form in FORMATS.values():
-        assert "FxMark's log" in form(results) or form is FORMATS["ktap"]
+        assert "fxmark's output" in form(results) or form is FORMATS["ktap"]
 
 
 @settings(

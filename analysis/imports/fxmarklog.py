@@ -16,14 +16,13 @@ only the standard output, which has no header. Logs may be concatenated, compres
 Other lines, such as the output of a workload, are ignored.
 """
 
-import codecs
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscale.model.bench import Mode
 from fscale.model.errors import FscaleError
-from fscale.model.files import Folder, printable, unpack
+from fscale.model.files import printable
 
 _SETTING = re.compile(r"###\s*(\w+)\s*=\s*(.*)")
 _CELL = re.compile(r"##\s+([\w.+@-]+):([\w.+@-]+):([\w.+@-]+):(\d+)(?::([\w-]+))?")
@@ -33,7 +32,6 @@ _NAMES = {"ncpu", "secs", "works", "works/sec", "read_iops", "write_iops"}
 _MIN_NAMES = 2
 _MIN_FIGURES = 4  # in a line that is a result
 _LAST = "NUM_TEST_CONF"
-_GZIP = b"\x1f\x8b"
 
 MODES: dict[str | None, Mode] = {
     None: "buffered",
@@ -102,20 +100,6 @@ class Log:
     settings: dict[str, str] = field(default_factory=dict)
     rows: list[LogRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-
-
-def read_text(path: Path) -> str:
-    """The text of a log, which may be compressed; FscaleError if it cannot be read."""
-    try:
-        content = Folder(path.parent).read(path.name)
-        if content.startswith(_GZIP):
-            content = unpack(content)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FscaleError(f"cannot read {path}: {reason}; give FxMark's fxmark.log") from None
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", errors="replace")
-    return content.decode("utf-8-sig", errors="replace")
 
 
 def parse(path: Path, text: str) -> list[Log]:

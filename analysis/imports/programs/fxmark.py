@@ -1,33 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Imports the logs of FxMark itself as runs, to compare old figures with new ones.
+"""Logs of FxMark itself, to compare old figures with new ones.
 
 FxMark runs `directio` on tmpfs as buffered. Facts that the log does not contain (when a cell ran,
 what ran beside it, latencies, memory, settings) are empty or 0 in the result. Impossible values are
 left out and reported.
 """
 
-import hashlib
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from fscale import __version__
-from fscale.analysis.curves import NO_MEDIUM
-from fscale.analysis.formats.fxmarklog import MODES, Log, LogRow, parse, read_text
+from fscale.analysis.imports.fxmarklog import MODES, Log, LogRow, parse
+from fscale.analysis.imports.reading import Reading, unknown_machine
 from fscale.analysis.paper.table2 import table2
-from fscale.analysis.reader import first_error
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.limits import MOST_CORES
 from fscale.model.perfstat import cpu_list
-from fscale.model.results import Cell, CellKey, Cpu, Machine, Run
+from fscale.model.results import NO_MEDIUM, UNKNOWN, Cell, CellKey, Cpu
 
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:\.\d+)?")
 _UNAME = re.compile(r"Linux (\S+) (\S+)(?: .*)?")
@@ -36,7 +28,6 @@ _ARCHITECTURE = re.compile(
     r"x86_64|amd64|i[3-6]86|aarch64(_be)?|arm(v\d\w*|64|eb)?|riscv(32|64)|ppc(64)?(le)?|s390x?"
     r"|loongarch(32|64)|mips\w*|sparc(64)?|ia64|alpha|parisc(64)?|m68k|sh\d\w*"
 )
-_UNKNOWN = "unknown"
 
 # ext4 without a journal, as forks of FxMark spell it; other names are kept.
 _NO_JOURNAL = re.compile(r"ext4[_-]?(nj|no[_-]?(jnl|journal(ing)?))", re.IGNORECASE)
@@ -68,34 +59,29 @@ _SLACK = 1.5
 _RATES_DIFFER = 0.1
 
 
-@dataclass(frozen=True)
-class Imported:
-    """A run imported from logs; `left_out`: a sentence for each part that is not imported."""
-
-    run: Run
-    cells: tuple[Cell, ...]
-    left_out: tuple[str, ...]
+ABOUT = (
+    "Logs of FxMark itself (bin/run-fxmark.py), all of one machine and kernel. Values that they "
+    "lack stay absent."
+)
+EXAMPLE = "logs/2016-01-30-11-02-14.755097/fxmark.log"
 
 
-def read(logs: list[Path], started: str | None = None) -> Imported:
-    """Import logs of one machine as a run; a point that comes again is its next repetition.
-
-    `started`: ISO 8601, needed if the folder of the first log is not named by time as FxMark does.
+def read(files: Mapping[Path, str]) -> Reading:
+    """Read logs of one machine; see `fscale.analysis.imports.fxmarklog` for their form.
 
     Raises:
-        FscaleError: a file cannot be read, is not a log of FxMark, or comes from another machine or
-            kernel.
+        FscaleError: a file is not a log of FxMark, or comes from another machine or kernel.
     """
-    texts = [read_text(path) for path in logs]
-    parsed = [log for path, text in zip(logs, texts, strict=True) for log in parse(path, text)]
+    parsed = [log for path, text in files.items() for log in parse(path, text)]
+    first = next(iter(files))
     left_out = [reason for log in parsed for reason in log.left_out]
     left_out += [f"{log.place}: a run without a cell" for log in parsed if not log.rows]
     parsed = [log for log in parsed if log.rows]
     if not parsed:
-        raise FscaleError(f"{logs[0]} contains no cell (no `##` line with figures below it)")
+        raise FscaleError(f"{first} contains no cell (no `##` line with figures below it)")
     _same_machine(parsed)
     left_out += _lacking(parsed)
-    cells: dict[str, Cell] = {}
+    cells: list[Cell] = []
     seen: set[tuple[object, ...]] = set()
     copies = 0
     for log in parsed:
@@ -112,19 +98,10 @@ def read(logs: list[Path], started: str | None = None) -> Imported:
                 copies += 1
                 continue
             seen.add(figures)
-            cell, notes = _cell(log, row, duration, cells)
-            cells[cell.id] = cell
+            cell, notes = _cell(log, row, duration)
+            cells.append(cell)
             left_out += notes
-    if not cells:
-        raise FscaleError(f"{logs[0]} contains no cell that can be imported: {left_out[0]}")
-    source = "; ".join(_source(path, text) for path, text in zip(logs, texts, strict=True))
-    run = _run(parsed, list(cells.values()), source, started or _when(logs[0]), copies)
-    return Imported(run, tuple(cells.values()), tuple(_counted(left_out)))
-
-
-def _counted(reasons: list[str]) -> Iterator[str]:
-    for reason, count in Counter(reasons).items():
-        yield reason if count == 1 else f"{reason} ({count} times)"
+    return _reading(parsed, cells, left_out, _when(first), copies)
 
 
 def _lacking(parsed: list[Log]) -> Iterator[str]:
@@ -146,20 +123,10 @@ def _unfit(row: LogRow) -> str | None:
     return None
 
 
-def _source(path: Path, text: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return printable(f"FxMark's log {path} (sha256 {digest})")
-
-
-def _when(path: Path) -> str:
+def _when(path: Path) -> str | None:
     """The time in the folder's name: local time of the machine, in an unknown zone."""
     match = _FOLDER.fullmatch(path.absolute().parent.name)
-    if match is None:
-        raise FscaleError(
-            f"cannot tell when {path} was measured, because its folder is not named by the time as "
-            "FxMark names it; add --started, such as --started 2016-05-01"
-        )
-    return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}"
+    return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}" if match else None
 
 
 def _same_machine(parsed: list[Log]) -> None:
@@ -189,11 +156,11 @@ def _duration(log: Log) -> float:
     return float(round(longest)) if longest >= 1 else longest
 
 
-def _cell(log: Log, row: LogRow, duration: float, there: Iterable[str]) -> tuple[Cell, list[str]]:
+def _cell(log: Log, row: LogRow, duration: float) -> tuple[Cell, list[str]]:
     """The cell of a row, and notes on the parts of the row that are left out."""
     filesystem = "ext4_nj" if _NO_JOURNAL.fullmatch(row.filesystem) else row.filesystem
     in_memory = filesystem == "tmpfs"
-    first = CellKey(
+    key = CellKey(
         workload=row.workload,
         filesystem=filesystem,
         medium=NO_MEDIUM if in_memory else _MEDIA.get(row.medium, row.medium),
@@ -202,10 +169,6 @@ def _cell(log: Log, row: LogRow, duration: float, there: Iterable[str]) -> tuple
         repetition=1,
         duration=duration,
     )
-    known = set(there)
-    key = first
-    while key.id in known:
-        key = key.model_copy(update={"repetition": key.repetition + 1})
     cell = Cell(id=key.id, key=key, status="error", started="", cpu_control="hotplug")
     if "CORE_SEQ" in log.settings:
         cell.cpus = _cpus(log.settings["CORE_SEQ"])[: key.cores]
@@ -336,63 +299,41 @@ def _topology(settings: dict[str, str]) -> Iterator[Cpu]:
 def _system(text: str | None) -> tuple[str, str, str]:
     """Host, kernel and architecture from the output of `uname -a`."""
     if text is None:
-        return _UNKNOWN, _UNKNOWN, _UNKNOWN
+        return UNKNOWN, UNKNOWN, UNKNOWN
     uname = _UNAME.fullmatch(text)
     if uname is None:
         raise FscaleError(f"`{text[:80]}` in the log is not the output of `uname -a` on Linux")
     architectures = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
-    return uname[1], uname[2], next(architectures, _UNKNOWN)
+    return uname[1], uname[2], next(architectures, UNKNOWN)
 
 
-def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies: int) -> Run:
+def _reading(
+    parsed: list[Log], cells: list[Cell], left_out: list[str], started: str | None, copies: int
+) -> Reading:
     settings = parsed[0].settings
     hostname, kernel, architecture = _system(settings.get("SYSTEM"))
-    try:
-        datetime.fromisoformat(started)
-    except ValueError:
-        raise FscaleError(
-            f"--started {printable(started)} is not a time in ISO 8601; give one such as 2016-05-01"
-        ) from None
     planned = [log.settings.get("NUM_TEST_CONF", "") for log in parsed]
     whole = all(text.isdecimal() for text in planned)
-    topology = list(_topology(settings))
     workloads = {cell.key.workload for cell in cells}
     size = {"size": settings["DISK_SIZE"]} if "DISK_SIZE" in settings else {}
-    cpus = _cpus(settings["CORE_SEQ"]) if "CORE_SEQ" in settings else []
-    try:
-        return Run(
-            id="fxmark",
-            started=started,
-            finished=None,
-            state="complete" if whole else "interrupted",
-            fscale_version=__version__,
-            revision=None,
-            command=[],
-            seed=0,
-            suite={"name": "fxmark", **{name.lower(): value for name, value in settings.items()}},
-            filesystems={
-                name: {"title": name} for name in dict.fromkeys(c.key.filesystem for c in cells)
-            },
-            media={
-                name: {"title": name, **size} for name in dict.fromkeys(c.key.medium for c in cells)
-            },
-            machine=Machine(
-                hostname=hostname,
-                kernel=kernel,
-                kernel_cmdline="",
-                architecture=architecture,
-                cpu_model=settings.get("MODEL_NAME", _UNKNOWN),
-                memory_bytes=0,
-                topology=topology,
-                cpu_order=cpus,
-                governor=None,
-                mitigations={},
-                virtualization=None,
-            ),
-            versions={"uname -a": settings["SYSTEM"]} if "SYSTEM" in settings else {},
-            workloads=[about.model_dump() for name, about in table2().items() if name in workloads],
-            planned_cells=max(sum(map(int, planned)) - copies, len(cells)) if whole else len(cells),
-            imported=source,
-        )
-    except ValidationError as error:
-        raise FscaleError(f"the log has a value that is not valid: {first_error(error)}") from None
+    return Reading(
+        cells=cells,
+        left_out=left_out,
+        started=started,
+        machine=unknown_machine().model_copy(
+            update={
+                "hostname": hostname,
+                "kernel": kernel,
+                "architecture": architecture,
+                "cpu_model": settings.get("MODEL_NAME", UNKNOWN),
+                "topology": list(_topology(settings)),
+                "cpu_order": _cpus(settings["CORE_SEQ"]) if "CORE_SEQ" in settings else [],
+            }
+        ),
+        workloads=[about for name, about in table2().items() if name in workloads],
+        settings={name.lower(): value for name, value in settings.items()},
+        media={cell.key.medium: size for cell in cells},
+        versions={"uname -a": settings["SYSTEM"]} if "SYSTEM" in settings else {},
+        planned=sum(map(int, planned)) - copies if whole else None,
+        complete=whole,
+    )
