@@ -14,6 +14,7 @@ from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.model.errors import FscaleError
 from fscale.model.facts import collect_facts, find_rule
+from tests.support.exports import exported
 from tests.support.hostile import Done
 from tests.support.hostile import run as fscale
 from tests.support.imports import FILES, PROGRAMS, read
@@ -161,7 +162,7 @@ def test_the_report_says_what_is_not_known(tmp_path: Path) -> None:
 
 def test_an_export_has_the_latencies(tmp_path: Path) -> None:
     assert imported(tmp_path / "run", "fio").code == 0
-    (tmp_path / "out.csv").write_text(FORMATS["csv"](load(tmp_path / "run")))
+    (tmp_path / "out.csv").write_text(exported(load(tmp_path / "run"), "csv"))
     frame = pd.read_csv(tmp_path / "out.csv")
     assert list(frame.latency_p50_seconds) == pytest.approx([1048e-9, 1192e-9])
     assert frame.imported.str.startswith("fio's output").all()
