@@ -20,11 +20,13 @@ def sentence(comparison: Comparison) -> str:
             comparison, [j for j in comparison.judgements if j.verdict in ("faster", "less")]
         ),
     ]
-    undecided = [j for j in comparison.judgements if j.verdict == "undecided"]
-    open_points = _undecided(undecided, len(comparison.judgements)) if undecided else ""
-    if 2 * len(undecided) > len(comparison.judgements):
+    broken = {one.subject for kind in ("broken", "lost") for one in comparison.of_kind(kind)}
+    measured = [j for j in comparison.judgements if j.subject not in broken]
+    undecided = [j for j in measured if j.verdict == "undecided"]
+    open_points = _undecided(undecided, len(measured)) if undecided else ""
+    if 2 * len(undecided) > len(measured) and not comparison.regressed:
         return "; ".join([f"could not judge: {open_points}", *parts])
-    if not comparison.regressed and len(undecided) < len(comparison.judgements):
+    if not comparison.regressed and len(undecided) < len(measured):
         same = comparison.count("same")
         parts.insert(0, "no regression" + (f": {_tests(same)} the same" if same else ""))
     return "; ".join([*parts, *([open_points] if open_points else [])]) or "nothing to judge"

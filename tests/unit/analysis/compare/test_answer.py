@@ -9,7 +9,7 @@ import pytest
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.answer import sentence
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.model import Comparison, Health, Tally
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from tests.unit.analysis.compare.test_kept import unpacked
@@ -77,3 +77,14 @@ def test_other_points_are_counted_and_the_largest_change_is_named(tmp_path: Path
     )
     found.judgements.append(more)
     assert sentence(found) == "MWCM on ext4 is 80% slower with 1 core (1 more point also worse)"
+
+
+def test_what_breaks_comes_before_what_is_undecided(tmp_path: Path) -> None:
+    found = judged("ab-slices-same", tmp_path)
+    subject = found.judgements[0].subject
+    base, new = Tally(good=2, broken=0, unusable=0), Tally(good=0, broken=2, unusable=0)
+    found.health.append(Health(subject=subject, kind="broken", base=base, new=new, reason="x"))
+    assert sentence(found) == "DWSL on ext4 with 1 core fails in NEW"
+    other = subject.model_copy(update={"workload": "MWCM"})
+    found.health[0].subject = other
+    assert sentence(found).startswith("MWCM on ext4 with 1 core fails in NEW; 3 of 3 tests und")
