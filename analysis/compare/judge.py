@@ -63,7 +63,7 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
     tested, interleaved = sum(t.repetitions > 0 for t in tests), any(t.interleaved for t in tests)
     needed = minimum_repetitions(settings, tested, interleaved)
     more = (
-        "run the same command again to resume, or give more --max-minutes"
+        f"run the command again to resume, with more --max-minutes or --repetitions {needed}"
         if interleaved
         else f"measure both sides with --repetitions {needed}"
     )

@@ -511,32 +511,36 @@ def _timed(run: Path, repetitions: int) -> tuple[int, float, Path]:
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten thousand cells. Beside a quarter of them they must not take four times as long."""
-    few, soon, _ = _timed(tmp_path_factory.mktemp("few"), 2)
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A quarter of ten thousand cells, and all: they must not take four times as long."""
+    few, soon, quarter = _timed(tmp_path_factory.mktemp("few"), 2)
     many, later, html = _timed(tmp_path_factory.mktemp("large"), 8)
     assert many == 4 * few > 10_000
     assert later <= 4 * soon  # 2.4 to 2.8 when it was measured
-    return html
+    return quarter, html
 
 
 @in_one
-def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) -> None:
-    def reference() -> float:
-        browser.get("about:blank")
-        browser.count_time()
-        return reference_seconds_in(browser)
+def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: tuple[Path, Path]) -> None:
+    """Judged beside a quarter of it, because other tests slow both down."""
 
-    ratios, before = [], reference()
-    for _ in range(5):  # a machine that others share changes its speed within one
+    def seconds(page: Path) -> float:
         browser.get("about:blank")
         browser.count_time()
-        browser.get(large.as_uri())
-        busy, after = browser.busy(), reference()
-        ratios.append(busy / ((before + after) / 2))
-        before = after
-    assert statistics.median(ratios) <= 24, ratios  # 17 to 20 when it was measured
-    browser.get(large.as_uri())
+        browser.get(page.as_uri())
+        return float(browser.busy())
+
+    ratios, references = [], []
+    for _ in range(5):
+        soon, later = map(seconds, large)
+        ratios.append(later / soon)
+        browser.get("about:blank")
+        browser.count_time()
+        references.append(later / reference_seconds_in(browser))
+    assert statistics.median(ratios) <= 2, ratios  # 1 when it was measured
+    # 20 when it was measured, 28 beside three other tests, which take cache from it
+    assert statistics.median(references) <= 40, references
+    browser.get(large[1].as_uri())
     drawn(browser)
     assert len(labels(browser)) == 17 * len(MANY)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fscale.analysis.compare.definition import digest, meaning, notes, refuse_other_kind
+from fscale.analysis.compare import definition
+from fscale.analysis.compare.definition import meaning, notes, refuse_other_kind
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference, format_value, nearly_equal
 from fscale.model.results import Cell, KernelBuild, Mounted, Run, Tuning
@@ -30,6 +31,10 @@ def run(tmp_path: Path) -> Run:
     found.media = {"ram": {"kind": "loop", "path": "/a", "title": "t"},
                    "disk": {"kind": "device", "path": "/dev/a"}}  # fmt: skip
     return found
+
+
+def digest(run: Run, *place: str) -> str:
+    return definition.digest(meaning(run, *place))
 
 
 def changed(run: Run, **changes: Any) -> Run:
