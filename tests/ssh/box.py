@@ -19,6 +19,8 @@ _STATE = """
 uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run | sort; nproc
 ls /lib/modules; ls -d /var/tmp/fscale*; ls -R /etc/systemd/system
 """
+JUDGED = ["--fdr", "0.1", "--metric", "throughput"]
+"""how few boots are judged"""
 _RESET = """
 import socket, sys
 monitor = socket.socket(socket.AF_UNIX)
@@ -93,7 +95,7 @@ class Box:
 
     def judgements(self, output: Path) -> list[dict[str, Any]]:
         """The judgements of a paired run, which are printed."""
-        argv = [str(paths.ROOT / "bin/fscale"), "compare", str(output), "--json"]
+        argv = [str(paths.ROOT / "bin/fscale"), "compare", str(output), "--json", *JUDGED]
         done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
         judged: list[dict[str, Any]] = json.loads(done.stdout)["judgements"]
         print(f"{len(list((output / 'boots').iterdir()))} boots")

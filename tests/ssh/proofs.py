@@ -14,7 +14,7 @@ from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.model.results import Cell
-from tests.ssh.box import Box
+from tests.ssh.box import JUDGED, Box
 from tests.ssh.kernels import kernel
 from tests.ssh.machine import steps
 
@@ -23,7 +23,7 @@ LONGEST = 300.0
 COMMITS, PLANTED = 8, 5
 BOOTS, SPLITS = 10, 400
 # Two boots a side are too few for a verdict, and each more takes minutes.
-FEW = ["--repetitions", "4", "--fdr", "0.1", "--metric", "throughput"]
+FEW = ["--repetitions", "4", *JUDGED]
 CELL = ["--workload", "MWCL", "--cores", "1", "--duration", "0.2", "--set", "warmup=0"]
 
 
