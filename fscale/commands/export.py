@@ -33,7 +33,7 @@ def _export(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Results directory to export. Tables take several, each as DIR or DIR=LABEL; the "
             "default label is what differs between the runs.",
         ),

@@ -32,7 +32,7 @@ def _report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Results directories, each as DIR or DIR=LABEL; several are drawn in one report. "
             "The default label is what differs between the runs, such as the kernel.",
         ),

@@ -52,7 +52,8 @@ class PlotOptions:
     plot_per: Annotated[
         Per,
         typer.Option(
-            help="Content of a figure: a workload, a group of workloads, or all in a grid."
+            metavar="CONTENT",
+            help="Content of a figure: `workload`, `group` (of workloads), or `all` in a grid.",
         ),
     ] = Per.GROUP
     plot_columns: Annotated[
