@@ -43,7 +43,7 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
     """Parse `NAME=VALUE`, for all workloads with that option, and `WORKLOAD.NAME=VALUE` for one.
 
     Raises:
-        FscaleError: a text has another form.
+        FscaleError: a text has another form, or an option is given twice.
     """
     options: dict[str, dict[str, int | str]] = {}
     for text in texts:
@@ -55,7 +55,13 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
                 "WORKLOAD.NAME=VALUE"
             )
         parsed = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
-        options.setdefault(workload if dot else "all", {})[option] = parsed
+        chosen = options.setdefault(workload if dot else "all", {})
+        if option in chosen:
+            raise FscaleError(
+                f"--option {name} is given twice; a run has one value of it, so measure each value "
+                "in a run of its own, and draw them in one report"
+            )
+        chosen[option] = parsed
     return options
 
 

@@ -69,6 +69,12 @@ def test_an_options_number_is_one() -> None:
     assert parse_options(["fill=-5", "DWRL.fill=10"]) == {"all": {"fill": -5}, "DWRL": {"fill": 10}}
 
 
+@pytest.mark.parametrize("name", ["fill", "DWRL.fill"])
+def test_an_option_has_one_value(name: str) -> None:
+    with pytest.raises(FscaleError, match=f"--option {name} is given twice"):
+        parse_options([f"{name}=1", "keep=1", f"{name}=2"])
+
+
 def test_names_that_were_set_are_explicit() -> None:
     overrides = parse_settings(["media=['ram']"], {})
     assert named_in(overrides) == {"ram"}
