@@ -49,7 +49,7 @@ help:
 	@echo "make clean   remove what was built (results/ stays)"
 
 run: setup
-	bin/fscale run configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
+	bin/fscale run configs/suites/quick.toml $(MEDIA) --remeasure 0.1 --output $(OUTPUT)
 	bin/fscale report $(OUTPUT)
 
 simulate: setup-vm
