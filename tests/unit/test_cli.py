@@ -3,6 +3,7 @@
 
 import os
 import signal
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,26 @@ def test_a_bug_is_no_verdict(
     done = subprocess.run(argv, env=env, cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "Traceback" in done.stderr
+
+
+def test_a_clone_that_is_not_set_up_says_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "fscale").mkdir()
+    shutil.copy(ROOT / "bin/fscale", tmp_path / "bin")
+    shutil.copytree(ROOT / "fscale/commands", tmp_path / "fscale/commands")
+
+    def told(*words: str) -> tuple[int, str, str]:
+        argv = [tmp_path / "bin/fscale", *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    code, text, error = told("--help")
+    assert (code, error) == (Exit.GOOD, "")
+    assert "\n  compare    is NEW slower than BASE?\n" in text
+    assert text.endswith(f"not set up yet; type: make -C {tmp_path} setup\n")
+    code, text, error = told("run", "quick")
+    assert (code, text) == (Exit.USAGE, "")
+    assert f"make -C {tmp_path} setup" in error
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS"])
