@@ -2,8 +2,8 @@
 """What ends a command politely ends each one as Ctrl-C does."""
 
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
