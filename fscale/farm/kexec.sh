@@ -131,6 +131,8 @@ go() {
 
 leave() {
     [ -d "$directory" ] || exit 0
+    # Nobody may read what is printed, and that must not end what prints it: systemctl reboot warns.
+    trap '' PIPE
     away=
     # Newer versions of systemd boot what is loaded instead of resetting the machine.
     [ ! -e "$directory/loaded" ] || kexec -u || :
