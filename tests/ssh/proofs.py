@@ -88,9 +88,9 @@ def cut(box: Box) -> None:
     own = f"kernel:{box.own}"
     process = box.start(*_ab(box, "cut", own, own, "--fs", "tmpfs", *FEW))
     for moment in ("farm.errand", "kexec.sh load"):
-        while not box.ask(f"pgrep -f '[f]scale/{moment}|[f]scale.{moment}'"):
-            time.sleep(1)
-        box.ask("pkill -KILL -f 'sshd: root'")
+        seen = f"pgrep -f '[f]scale/{moment}|[f]scale.{moment}'"
+        # A load takes less than a second.
+        box.ask(f"until {seen}; do sleep 0.1; done; pkill -KILL -f 'sshd: root'")
     assert process.wait() == 0
     box.judgements(box.place / "cut")
 
