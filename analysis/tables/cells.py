@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from fscale.analysis.cells import cpu_seconds, cpu_times, in_order, simulated, workers
 from fscale.analysis.metrics import NAMED_VALUES
 from fscale.analysis.summary import CPU_STATES
-from fscale.analysis.tables.column import PLACE, RUN_FACTS, Column, Row, Value, make_row
+from fscale.analysis.tables.column import (
+    DISTURBED,
+    PLACE,
+    REPETITION,
+    RUN_FACTS,
+    Column,
+    Row,
+    Value,
+    make_row,
+)
 from fscale.analysis.tables.machine import NamedResults
 from fscale.analysis.tables.metrics import FAIRNESS_COLUMNS, LATENCY_COLUMNS, MEANINGS
 from fscale.analysis.windows import commit_seconds, windows_of
@@ -77,7 +86,7 @@ def _cpu(state: str) -> Callable[[Cell], float | None]:
 COLUMNS: tuple[Column[Repetition], ...] = (
     *PLACE,
     Column("cell", "string", "id of the repetition, which names its file", lambda r: r.cell.id),
-    Column("repetition", "integer", "from 1", lambda r: r.key.repetition),
+    REPETITION,
     Column("profile", "string", "profiler of a profiling repetition", lambda r: r.key.profile),
     Column("workers", "integer", "number of counted processes", lambda r: workers(r.cell)),
     Column("started", "string", "UTC, ISO 8601", lambda r: r.cell.started),
@@ -94,12 +103,7 @@ COLUMNS: tuple[Column[Repetition], ...] = (
         lambda r: r.cell.status == "ok" and r.key.profile is None,
     ),
     Column("reason", "string", "why it has no figures", lambda r: r.cell.reason),
-    Column(
-        "disturbed",
-        "string",
-        "why the load of other processes makes its figures doubtful; empty: it does not",
-        lambda r: r.cell.disturbed,
-    ),
+    DISTURBED,
     Column(
         "simulated",
         "boolean",

@@ -7,7 +7,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from fscale.analysis.cells import options
 from fscale.model.files import printable
-from fscale.model.results import CellKey, Run
+from fscale.model.results import Cell, CellKey, Run
 
 Value = str | int | float | bool | None
 Type = Literal["string", "integer", "number", "boolean"]
@@ -25,6 +25,13 @@ class Column(Generic[Source_contra]):
     value: Callable[[Source_contra], Value]
     unit: str = ""
     """s, 1/s, ...; empty for text, counts and shares"""
+
+
+def figure(
+    name: str, meaning: str, value: Callable[[Source_contra], Value], unit: str = ""
+) -> Column[Source_contra]:
+    """A column of numbers."""
+    return Column(name, "number", meaning, value, unit)
 
 
 def make_row(columns: Iterable[Column[Source_contra]], source: Source_contra) -> Row:
@@ -63,6 +70,14 @@ class OfRun(Protocol):
         """The run."""
 
 
+class OfCell(Protocol):
+    """What a row about a repetition is of."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell of the repetition."""
+
+
 PLACE: tuple[Column[Placed], ...] = (
     Column("run", "string", RUN_NAME, lambda o: o.run),
     Column("point", "string", "id of the cell without its repetition", lambda o: o.key.point),
@@ -88,6 +103,16 @@ PLACE: tuple[Column[Placed], ...] = (
     Column("duration", "number", "requested timed seconds", lambda o: o.key.duration, "s"),
 )
 """the columns with which every table about cells or points begins"""
+
+REPETITION: Column[OfCell] = Column(
+    "repetition", "integer", "from 1", lambda o: o.cell.key.repetition
+)
+DISTURBED: Column[OfCell] = Column(
+    "disturbed",
+    "string",
+    "why the load of other processes makes its figures doubtful; empty: it does not",
+    lambda o: o.cell.disturbed,
+)
 
 RUN_FACTS: tuple[Column[OfRun], ...] = (
     Column("host", "string", "host name", lambda o: o.about.machine.hostname),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fscale.analysis.cells import in_order
-from fscale.analysis.tables.column import PLACE, Column, Row, make_row
+from fscale.analysis.tables.column import DISTURBED, PLACE, REPETITION, Column, Row, make_row
 from fscale.model.latency import quantile
 from fscale.model.results import Cell, CellKey
 
@@ -45,13 +45,8 @@ def _quantiles(run: str, scored: Iterable[Cell]) -> Iterator[Quantile]:
 
 COLUMNS: tuple[Column[Quantile], ...] = (
     *PLACE,
-    Column("repetition", "integer", "from 1", lambda q: q.key.repetition),
-    Column(
-        "disturbed",
-        "string",
-        "why the load of other processes makes its figures doubtful; empty: it does not",
-        lambda q: q.cell.disturbed,
-    ),
+    REPETITION,
+    DISTURBED,
     Column(
         "percentile",
         "number",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A row for each object that a profiled point waits for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fscale.analysis.diagnosis.run import Diagnosed, unprofiled
 from fscale.analysis.diagnosis.triage import Suspect
-from fscale.analysis.tables.column import PLACE, Column, Row, Value, make_row
+from fscale.analysis.tables.column import PLACE, Column, Row, figure, make_row
 from fscale.model.results import CellKey
 
 
@@ -38,10 +38,6 @@ def rows(run: str, points: Iterable[Diagnosed]) -> list[Row]:
     ]
 
 
-def _share(name: str, meaning: str, value: Callable[[Waited], Value]) -> Column[Waited]:
-    return Column(name, "number", meaning, value)
-
-
 def _seconds(microseconds: float | None) -> float | None:
     return None if microseconds is None else microseconds / 1e6
 
@@ -67,13 +63,13 @@ COLUMNS: tuple[Column[Waited], ...] = (
     ),
     Column("sort", "string", "lock, wait, shared counter, cache line", lambda w: w.suspect.sort),
     Column("kind", "string", "kind of the lock, or of the wait", lambda w: w.suspect.kind),
-    _share(
+    figure(
         "share",
         "share of the cores' time, 0 to 1: `blocked` and `spinning`",
         lambda w: w.suspect.share,
     ),
-    _share("blocked", "share that tracepoints or the scheduler show", lambda w: w.suspect.blocked),
-    _share("spinning", "share that samples of the CPUs show", lambda w: w.suspect.spinning),
+    figure("blocked", "share that tracepoints or the scheduler show", lambda w: w.suspect.blocked),
+    figure("spinning", "share that samples of the CPUs show", lambda w: w.suspect.spinning),
     Column("waits", "integer", "number of waits", lambda w: w.suspect.count),
     Column(
         "mean_seconds",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.summary import CPU_STATES, Point, Ratio
-from fscale.analysis.tables.column import PLACE, Column, Row, Value, make_row
+from fscale.analysis.tables.column import PLACE, Column, Row, Value, figure, make_row
 from fscale.analysis.tables.metrics import FAIRNESS_COLUMNS, LATENCY_COLUMNS, MEANINGS
 from fscale.model.results import CellKey
 
@@ -46,12 +46,6 @@ def rows(pages: Iterable[Page], names: Mapping[str | None, str]) -> list[Row]:
     return [make_row(COLUMNS, drawn) for drawn in unique.values()]
 
 
-def _figure(
-    name: str, meaning: str, value: Callable[[Drawn], Value], unit: str = ""
-) -> Column[Drawn]:
-    return Column(name, "number", meaning, value, unit)
-
-
 def _cpu(state: str) -> Callable[[Drawn], Value]:
     return lambda d: d.point.cpu[state] if d.point.cpu else None
 
@@ -83,65 +77,65 @@ COLUMNS: tuple[Column[Drawn], ...] = (
         "repetitions among them that other processes disturbed",
         lambda d: d.point.disturbed,
     ),
-    _figure(
+    figure(
         "median_per_second",
         "throughput, median of the repetitions",
         lambda d: d.point.median,
         "1/s",
     ),
-    _figure("low_per_second", "lower end of the spread", lambda d: d.point.spread.low, "1/s"),
-    _figure("high_per_second", "upper end of the spread", lambda d: d.point.spread.high, "1/s"),
+    figure("low_per_second", "lower end of the spread", lambda d: d.point.spread.low, "1/s"),
+    figure("high_per_second", "upper end of the spread", lambda d: d.point.spread.high, "1/s"),
     Column(
         "spread",
         "string",
         "kind of the spread: min-max; quartiles from five repetitions on; none with one",
         lambda d: d.point.spread.kind,
     ),
-    _figure("mad_per_second", "median absolute deviation", lambda d: d.point.mad, "1/s"),
-    _figure(
+    figure("mad_per_second", "median absolute deviation", lambda d: d.point.mad, "1/s"),
+    figure(
         "background_per_second",
         "rate of the writer beside the readers, median",
         lambda d: d.point.background,
         "1/s",
     ),
-    _figure(
+    figure(
         "speedup",
         "median over the median of the base: one core, or two with a writer beside the readers",
         lambda d: d.speedup.value if d.speedup else None,
     ),
-    _figure(
+    figure(
         "speedup_low",
         "lowest speed-up that both spreads allow",
         lambda d: d.speedup.low if d.speedup else None,
     ),
-    _figure(
+    figure(
         "speedup_high",
         "highest speed-up that both spreads allow",
         lambda d: d.speedup.high if d.speedup else None,
     ),
-    _figure(
+    figure(
         "linear",
         "speed-up over the curve's first point if it were linear: by physical cores, each "
         "weighted by what the control gives",
         lambda d: d.curve.linear_at(d.point),
     ),
-    _figure(
+    figure(
         "per_cpu_second",
         "operations per second of the cell's own CPU time, median",
         lambda d: d.point.ops_per_cpu_second,
         "1/s",
     ),
-    _figure("cpu_seconds_each", "the cell's own CPU time per operation", _cpu_seconds_each, "s"),
+    figure("cpu_seconds_each", "the cell's own CPU time per operation", _cpu_seconds_each, "s"),
     *(
-        _figure(f"cpu_{state}", f"share of {state} in the time of the CPUs under test", _cpu(state))
+        figure(f"cpu_{state}", f"share of {state} in the time of the CPUs under test", _cpu(state))
         for state in CPU_STATES
     ),
     *(
-        _figure(column, f"{MEANINGS[metric]}; median of the repetitions", _median(metric), "s")
+        figure(column, f"{MEANINGS[metric]}; median of the repetitions", _median(metric), "s")
         for metric, column in LATENCY_COLUMNS.items()
     ),
     *(
-        _figure(column, f"{MEANINGS[metric]}; median of the repetitions", _median(metric))
+        figure(column, f"{MEANINGS[metric]}; median of the repetitions", _median(metric))
         for metric, column in FAIRNESS_COLUMNS.items()
     ),
 )

@@ -121,10 +121,15 @@ def lacking(kernel: Kernel, filesystems: Iterable[str]) -> list[str]:
     return [
         name
         for name in filesystems
-        if f"{name}\0".encode() not in elf
+        if not _mentions(elf, name)
         and name not in _listed(kernel)
         and f"alias fs-{name} " not in aliases  # ext4 is ext2 and ext3, too
     ]
+
+
+def _mentions(elf: bytes, filesystem: str) -> bool:
+    """Whether a kernel contains the name, as it does where the file system is built in."""
+    return f"{filesystem}\0".encode() in elf
 
 
 def _text(kernel: Kernel, name: str) -> str:
@@ -365,7 +370,7 @@ def _load(
 
 def _not_built_in(name: str, elf: bytes) -> str:
     """Why a kernel without modules can be no guest; empty if it can."""
-    missing = [needed for needed in initramfs.FILESYSTEMS if f"{needed}\0".encode() not in elf]
+    missing = [needed for needed in initramfs.FILESYSTEMS if not _mentions(elf, needed)]
     if not missing:
         return ""
     return (
