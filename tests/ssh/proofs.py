@@ -32,6 +32,12 @@ def _ab(box: Box, name: str, base: str, new: str, *options: str) -> list[str]:
     return ["ab", *sides, *options, "--output", str(box.place / name)]
 
 
+def _own(box: Box, name: str) -> list[str]:
+    """The installed kernel against itself."""
+    own = f"kernel:{box.own}"
+    return _ab(box, name, own, own, "--fs", "tmpfs", *FEW)
+
+
 def run(box: Box) -> None:
     """`doctor` and `run` under its own kernel."""
     assert box.fscale("doctor") == 0
@@ -41,8 +47,7 @@ def run(box: Box) -> None:
 
 def same(box: Box) -> None:
     """The installed kernel against itself is not another one."""
-    own = f"kernel:{box.own}"
-    assert box.fscale(*_ab(box, "same", own, own, "--fs", "tmpfs", *FEW)) == 0
+    assert box.fscale(*_own(box, "same")) == 0
     judged = box.judgements(box.place / "same")
     assert judged and all(one["verdict"] in ("same", "undecided") for one in judged)
 
@@ -70,8 +75,7 @@ def _broken(plant: str, told: str, *options: str) -> Callable[[Box], None]:
 
 def killed(box: Box) -> None:
     """Killed and interrupted at random moments, it resumes; `restore` brings the machine back."""
-    own = f"kernel:{box.own}"
-    argv = _ab(box, "killed", own, own, "--fs", "tmpfs", *FEW)
+    argv = _own(box, "killed")
     for number in range(MOMENTS):
         process, seconds = box.start(*argv), random.uniform(0, LONGEST)
         time.sleep(seconds)
@@ -85,8 +89,7 @@ def killed(box: Box) -> None:
 
 def cut(box: Box) -> None:
     """Connections that end in a cell and between boots cost a repetition."""
-    own = f"kernel:{box.own}"
-    process = box.start(*_ab(box, "cut", own, own, "--fs", "tmpfs", *FEW))
+    process = box.start(*_own(box, "cut"))
     for moment in ("farm.errand", "kexec.sh load"):
         seen = f"pgrep -f '[f]scale/{moment}|[f]scale.{moment}'"
         # A load takes less than a second.
@@ -97,9 +100,7 @@ def cut(box: Box) -> None:
 
 def other_user(box: Box) -> None:
     """An ordinary user with sudo, behind a jump host, boots kernels."""
-    own = f"kernel:{box.own}"
-    argv = _ab(box, "other-user", own, own, "--fs", "tmpfs", *FEW)
-    assert box.fscale(*argv, host="testbox-user") == 0
+    assert box.fscale(*_own(box, "other-user"), host="testbox-user") == 0
     box.judgements(box.place / "other-user")
 
 
@@ -130,16 +131,8 @@ def bisected(box: Box) -> None:
     base = "ext4:" + kernel("none", steps())
     new = f"ext4:kernel={repository}/made/bzImage:modules={repository}/made"
     sides = ["--base", base.replace("kernel:", "kernel=", 1), "--new", new]
-    words = [
-        *sides,
-        "--suite",
-        "smoke",
-        *CELL,
-        "--metric",
-        "throughput",
-        "--output",
-        str(box.place / "bisected"),
-    ]
+    words = [*sides, "--suite", "smoke", *CELL, "--metric", "throughput"]
+    words += ["--output", str(box.place / "bisected")]
     assert box.bisect(repository, "bisect", *words, "--", "sh", "build") == 0
     log = [*git, "log", "-1", "--format=%s", "refs/bisect/bad"]
     bad = subprocess.run(log, stdout=subprocess.PIPE, text=True, check=True).stdout
