@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fscale.ab import broken_boots
 from fscale.ab.boots import Boots
 from fscale.ab.guests import BootedSide, BootPlan, boot_directory, complete
-from fscale.ab.point import PairedPoint
+from fscale.ab.point import ONE_EACH, PairedPoint
 from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.connection import Lost
 from fscale.farm.engine import BootingEngine
@@ -42,7 +42,7 @@ class MachinePlan(BootPlan):
     def request_of(self, name: str, repetition: int) -> Request:
         """What a boot of a side measures, and where its results go."""
         variant = self.sides[name].variant
-        overrides = self.request.overrides | {"repetitions": 1, "control": 0, "remeasure": 0}
+        overrides = self.request.overrides | ONE_EACH
         if variant.name:
             overrides["filesystems"] = [variant.filesystem]
         output = boot_directory(self.output, name, repetition)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from fscale.ab import record
 from fscale.ab.loop import Aim
-from fscale.ab.point import PairedPoint, place
+from fscale.ab.point import ONE_EACH, PairedPoint, place
 from fscale.ab.record import Looks
 from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
@@ -186,10 +186,7 @@ def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     one_side = replace(
         request,
         output=request.output / f"side-{name}",
-        # Both sides run on the same machine, so controls would not tell them apart. A cell that is
-        # measured again would leave its place beside the other side's.
-        overrides=request.overrides
-        | {"filesystems": [side.filesystem], "repetitions": 1, "control": 0, "remeasure": 0},
+        overrides=request.overrides | {"filesystems": [side.filesystem], **ONE_EACH},
         explicit=request.explicit | {side.filesystem},
         binary=side.binary or request.binary,
     )

@@ -7,6 +7,10 @@ from fscale.ab.slicing import Slicing
 from fscale.model.results import CellKey
 
 SIDES = ("A", "B")
+# Both sides run on the same machine, so controls would not tell them apart. A cell that is measured
+# again would leave its place beside the other side's.
+ONE_EACH = {"repetitions": 1, "control": 0, "remeasure": 0}
+"""keys of the suite of a side in each round"""
 
 
 def place(key: CellKey) -> tuple[str, str, int]:
