@@ -45,7 +45,7 @@ class LocalSource:
     def add_work(self, point: PairedPoint) -> PairedPoint | None:
         """Continue in longer turns; a medium has room for no more of what uses up a stock."""
         longer = lengthen(point.slicing) if point.slicing else None
-        return replace(point, slicing=longer, longer=True) if longer else None
+        return replace(point, slicing=longer, waits=True) if longer else None
 
     def patience(self, point: PairedPoint) -> int:
         """Give a pair, which has two cells, a second try; whole repetitions have four cells."""

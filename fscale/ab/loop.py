@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fscale.ab.point import SIDES, PairedPoint
@@ -46,9 +46,9 @@ class Source(Protocol):
         ...
 
     def add_work(self, point: PairedPoint) -> PairedPoint | None:
-        """How to continue a point of which only rare operations are left to be judged.
+        """How to continue with more work a pair if only rare operations are left to be judged.
 
-        None: it cannot do enough work for them.
+        None: a pair has no room for more.
         """
         ...
 
@@ -156,8 +156,8 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
 
     A point that fails in several consecutive rounds is given up. A point whose first pair in slices
     fails continues in whole repetitions if its source supports them. A point whose typical turns
-    are decided waits for all others, and continues in longer turns then. When the time limit is
-    reached, the existing repetitions and pairs are looked at once more.
+    are decided waits for all others, and continues then, in longer turns where it can. When the
+    time limit is reached, the existing repetitions and pairs are looked at once more.
 
     Raises:
         FscaleError: no point can be measured on side A; the message has the reason of the first.
@@ -172,11 +172,11 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
         turn = [p for p in progress.open if progress.done[p.name] < aim.last(p, progress.looks)]
         if not turn and (source.points or rounds):
             break
-        turn = [p for p in turn if not p.longer] or turn
+        turn = [p for p in turn if not p.waits] or turn
         random.Random(f"{aim.seed} {rounds}").shuffle(turn)
         for batch in source.batches(turn):
             started = time.monotonic()
-            kind = any(point.slicing for point in batch), any(point.longer for point in batch)
+            kind = any(point.slicing for point in batch), any(point.waits for point in batch)
             if started + slowest[kind] > end:
                 progress.out_of_time = True
                 break
@@ -272,13 +272,20 @@ def _close(
         judgements = _look(aim, progress, due, watcher, end - time.monotonic())
         for point in due:
             if point in progress.open:
-                _add_work(source, progress, point, judgements)
+                _add_work(source, aim, progress, point, judgements)
 
 
 def _add_work(
-    source: Source, progress: Progress, point: PairedPoint, judgements: Sequence[Judgement]
+    source: Source,
+    aim: Aim,
+    progress: Progress,
+    point: PairedPoint,
+    judgements: Sequence[Judgement],
 ) -> None:
-    """Continue an open point in longer turns, or close it, if only rare operations are left."""
+    """Let an open point of which only rare operations are left wait for all others.
+
+    It continues in longer turns, or in more pairs; it is closed if it lacks more than may be made.
+    """
     left = [
         j
         for j in judgements
@@ -287,10 +294,13 @@ def _add_work(
     if not left or not all(j.rare_operations for j in left):
         return
     index = progress.open.index(point)
+    room = aim.last(point, progress.looks) - progress.done[point.name]
     if longer := source.add_work(point):
         progress.open[index] = longer
-    elif all(j.lacks_only_work for j in left):
+    elif any(j.lacks_only_work and (j.more_repetitions or 0) > room for j in left):
         del progress.open[index]
+    else:
+        progress.open[index] = replace(point, waits=True)
 
 
 def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
@@ -303,7 +313,7 @@ def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
     for sliced, least in ((True, MIN_PAIRS), (False, whole)):
         points = [p for p in progress.open if (p.slicing is not None) is sliced]
         # What waits for longer turns has fewer pairs than the rest.
-        points = [p for p in points if not p.longer] or points
+        points = [p for p in points if not p.waits] or points
         last = min((progress.done[p.name] for p in points), default=0)
         planned = progress.looks.of(sliced=sliced)
         if last < least or not planned or {last, last + points[0].step} & set(planned):

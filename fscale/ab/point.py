@@ -26,8 +26,8 @@ class PairedPoint:
     new: CellKey
     slicing: Slicing | None = None
     """None: whole repetitions"""
-    longer: bool = False
-    """whether only rare operations are left to be judged, in longer turns"""
+    waits: bool = False
+    """whether only rare operations are left to be judged, so that it waits for all other points"""
     together: int = 2
     """whole repetitions of each side per round: A B B A"""
 

@@ -152,6 +152,24 @@ def test_what_is_the_same_in_its_typical_turns_waits_and_goes_on_in_longer_ones(
     assert longer == list(range(longer[0], len(machine.turns)))
 
 
+def test_what_cannot_take_longer_turns_waits_and_goes_on_in_more_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = {"DWOL": DEFAULT, "DWSL": replace(DEFAULT, consumes=True)}
+    # Pauses of 50 ms need 3.9 s of work: 11 pairs, of which the first look has six.
+    settings = Settings(metrics=("throughput",), pause=0.05)
+    plan = replace(plan_of(tmp_path, ways), settings=settings)
+    machine, progress = measured(plan, monkeypatch, loop.Quiet())
+    done = {name.split("-")[0]: count for name, count in progress.done.items()}
+    assert done == {"DWOL": plan.looks.pairs[0], "DWSL": 11}
+    assert machine.turns[-5:] == [("DWSL", DEFAULT.seconds)] * 5
+    verdicts = {
+        j.subject.workload: j.verdict
+        for j in loop.judge_cells(progress.cells, plan.settings, plan.looks)
+    }
+    assert verdicts == {"DWOL": "slower", "DWSL": "same"}
+
+
 def test_a_point_that_left_slices_stays_in_whole_repetitions_when_it_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
