@@ -89,7 +89,8 @@ def unprofiled(key: CellKey) -> CellKey:
     return key.model_copy(update={"profile": None, "repetition": 1})
 
 
-def _curve_key(key: CellKey) -> str:
+def curve_key(key: CellKey) -> str:
+    """The identity of the curve to which a cell belongs."""
     return key.model_copy(update={"profile": None, "repetition": 1, "cores": 1}).id
 
 
@@ -109,10 +110,10 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
     selected = set(groups if points is None else points)
     triages: dict[str, Triage] = {}
     needed = {
-        _curve_key(groups[p][0].key) for p in selected if p in groups
+        curve_key(groups[p][0].key) for p in selected if p in groups
     }  # includes the base of each curve
     for point, cells in groups.items():
-        if _curve_key(cells[0].key) not in needed:
+        if curve_key(cells[0].key) not in needed:
             continue
         ones = [c for c in cells if c.status == "ok"]
         if ones:
@@ -126,22 +127,22 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         {None: control_of(results)},
     )
     curves = {
-        _curve_key(curve.points[0].key): (panel.name, curve)
+        curve_key(curve.points[0].key): (panel.name, curve)
         for page in pages
         for panel in page.panels
         for curve in panel.curves
     }
     bases: dict[str, Triage] = {}
     for point_triage in triages.values():
-        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
+        _, curve = curves.get(curve_key(point_triage.key), ("", None))
         if point_triage.key.cores == (curve.base_cores if curve else 1):
-            bases[_curve_key(point_triage.key)] = point_triage
+            bases[curve_key(point_triage.key)] = point_triage
     diagnosed = []
     for point, point_triage in triages.items():
         if point not in selected:
             continue
-        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
-        base = bases.get(_curve_key(point_triage.key))
+        _, curve = curves.get(curve_key(point_triage.key), ("", None))
+        base = bases.get(curve_key(point_triage.key))
         base = None if base is point_triage else base
         judgement = judge_point(point_triage, curve, base)
         diagnosed.append(Diagnosed(point_triage, curve, judgement, suspects_of(point_triage, base)))

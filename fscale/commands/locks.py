@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from fscale.analysis.diagnosis import flame
+from fscale.analysis.diagnosis import answer, flame
 from fscale.analysis.diagnosis.kernelstat import LockClass
 from fscale.analysis.diagnosis.run import (
     Diagnosed,
@@ -21,6 +21,7 @@ from fscale.analysis.diagnosis.run import (
     table,
 )
 from fscale.analysis.diagnosis.triage import Suspect, Triage
+from fscale.analysis.diagnosis.verdict import MENTIONED_FROM
 from fscale.analysis.hot import as_json, describe_points
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import Point, summarise
@@ -37,11 +38,13 @@ _EPILOG = """
 More examples:
 
     fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p    # first
-    fscale locks results/p MWCM-ext4 --stacks    # only points whose name begins with MWCM-ext4
+    fscale locks results/p MWCM-ext4 --stacks    # all points whose name begins with MWCM-ext4
     fscale locks results/p --json
     fscale locks results/p --flames flames/
 """
 _LINES = 8
+_SHOWN_FROM = 1e-4
+"""share of the cores' time of an object with --all"""
 _SUSPECT = (
     *(Column("time", right=True), Column("object")),
     *(Column("blocked", 1, True), Column("spinning", 1, True), Column("sort", 2)),
@@ -66,8 +69,16 @@ _COLUMNS = (
 def _locks(
     run: Annotated[Path, typer.Argument(help="Results directory of a run with profiles.")],
     cell: Annotated[
-        str | None, typer.Argument(help="Name of a cell, or its beginning. Default: all cells.")
+        str | None,
+        typer.Argument(
+            help="Name of a cell, or its beginning. Default: the points with the most cores of all "
+            "curves."
+        ),
     ] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Also show points with fewer cores, and objects below 1%."),
+    ] = False,
     stacks: Annotated[
         bool, typer.Option("--stacks", help="Show the call stacks of each contended object.")
     ] = False,
@@ -95,40 +106,42 @@ def _locks(
         )
     diagnosis = diagnose(results, _wanted(results, cell))
     if flames is not None:
-        try:
-            _write_flames(diagnosis, flames)
-        except OSError as error:
-            raise FscaleError(
-                f"cannot write flame graphs to {flames}: {error.strerror}; give another directory"
-            ) from None
+        _write_flames(diagnosis, flames)
     console = terminal(ascii_only=only_ascii())
     if json:
         data = _as_json(diagnosis, results)
         if simulated:
-            data["simulated"] = as_json(_points(diagnosis, results))
+            data["simulated"] = as_json(_scored(point, results) for point in diagnosis.points)
         console.print_json(data=data)
         return
     if markdown is not None:
         _write_markdown(diagnosis, markdown)
         return
-    if simulated:
-        for point, summary in zip(diagnosis.points, _points(diagnosis, results), strict=True):
-            _show_simulated(console, point, summary)
-    else:
-        for point in diagnosis.points:
-            _show(console, point, stacks)
+    if found := answer.sentence(diagnosis.points):
+        console.print(f"fscale: {found}", style="bold", markup=False)
     if cell is None:
-        _show_run(console, diagnosis, results)
+        _show_table(console, diagnosis, results)
+    whole = every or cell is not None
+    shown = diagnosis.points if whole else answer.tops(diagnosis.points)
+    for point in shown:
+        if simulated:
+            _show_simulated(console, point, results)
+        else:
+            _show(console, point, stacks=stacks, least=_SHOWN_FROM if whole else MENTIONED_FROM)
+    if cell is None:
+        _show_costs(console, diagnosis)
+    if fewer := len(diagnosis.points) - len(shown):
+        console.print(f"{plural(fewer, 'point')} with fewer cores, and objects below 1%: add --all")
 
 
-def _points(diagnosis: Diagnosis, results: Results) -> list[Point]:
-    """The scored points that belong to the diagnosed ones, in the same order."""
-    scored = {point.key.point: point for point in summarise(results.scored)}
-    return [scored[one.key.point] for one in diagnosis.points]
+def _scored(point: Diagnosed, results: Results) -> Point:
+    """The scored point that belongs to a diagnosed one."""
+    (scored,) = summarise(cell for cell in results.scored if cell.key.point == point.key.point)
+    return scored
 
 
-def _show_simulated(console: Console, point: Diagnosed, summary: Point) -> None:
-    lines = describe_points([summary])
+def _show_simulated(console: Console, point: Diagnosed, results: Results) -> None:
+    lines = describe_points([_scored(point, results)])
     if point.key.cores > 1:
         lines.insert(1, f"    {point.judgement.sentence}")
     for line in lines:
@@ -155,13 +168,14 @@ def _wanted(results: Results, cell: str | None) -> list[str]:
     return chosen
 
 
-def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
+def _show(console: Console, point: Diagnosed, *, stacks: bool, least: float) -> None:
+    """`least`: the share of the cores' time from which an object is shown."""
     key = point.key
     cores = plural(key.cores, "core")
     console.rule(f"{key.workload} {key.filesystem} {key.medium} {key.mode}, {cores}")
     if key.cores > 1:  # the sentence is about the curve
         console.print(point.judgement.sentence, markup=False)
-    listed = [s for s in point.triage.suspects if s.share >= 1e-4][:_LINES]
+    listed = [s for s in point.triage.suspects if s.share >= least][:_LINES]
     if listed:
         console.print(_suspect_table(listed))
     for suspect in listed:
@@ -230,15 +244,17 @@ def _show_rest(console: Console, triage: Triage) -> None:
         console.print(f"note: {file} cannot be used: {why}", markup=False)
 
 
-def _show_run(console: Console, diagnosis: Diagnosis, results: Results) -> None:
+def _show_table(console: Console, diagnosis: Diagnosis, results: Results) -> None:
     rows = table(diagnosis, results)
     if rows:
-        console.rule("bottlenecks of this run")
         cells = (
             [r.filesystem, r.bottleneck, r.object, r.scope, ", ".join(r.operations), r.evidence]
             for r in rows
         )
         console.print(Table(_BOTTLENECK, list(map(Row, cells))))
+
+
+def _show_costs(console: Console, diagnosis: Diagnosis) -> None:
     for cost in diagnosis.costs:
         console.print(
             f"{cost.sentence}, median of {cost.points} points",
@@ -284,7 +300,15 @@ def _write_markdown(diagnosis: Diagnosis, path: Path) -> None:
 
 
 def _write_flames(diagnosis: Diagnosis, directory: Path) -> None:
-    folder = Folder(directory)
+    try:
+        _draw_flames(diagnosis, Folder(directory))
+    except OSError as error:
+        raise FscaleError(
+            f"cannot write flame graphs to {directory}: {error.strerror}; give another directory"
+        ) from None
+
+
+def _draw_flames(diagnosis: Diagnosis, folder: Folder) -> None:
     for point in diagnosis.points:
         cores = plural(point.key.cores, "core")
         title = f"{point.key.workload} {point.key.filesystem}, {cores}"

@@ -188,11 +188,20 @@ def test_unknown_profilers_are_refused() -> None:
 
 def test_one_core_has_no_sentence_of_a_curve(tmp_path: Path) -> None:
     both = written(tmp_path / "both", 1, 2)
-    said = CliRunner().invoke(app, ["locks", str(both)]).stdout
+    said = CliRunner().invoke(app, ["locks", str(both), "--all"]).stdout
     first, second = said.index("1 core "), said.index("2 cores ")
     assert first < second
     assert "collapses" not in said[first:second]
     assert "collapses" in said[second:]
+
+
+def test_the_answer_comes_first_and_the_most_cores_of_each_curve(tmp_path: Path) -> None:
+    both = written(tmp_path / "both", 1, 2)
+    said = CliRunner().invoke(app, ["locks", str(both)]).stdout
+    assert said.startswith(f"fscale: {DIRECTORY} limits MWCM (btrfs)\n")
+    assert "1 core " not in said
+    assert "2 cores " in said
+    assert said.endswith("1 point with fewer cores, and objects below 1%: add --all\n")
 
 
 def test_names_of_objects_are_shown_whole(run: Path) -> None:

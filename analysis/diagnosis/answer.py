@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What limits the curves of a run, in a sentence, for people who read nothing else."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from fscale.analysis.diagnosis.run import Diagnosed, curve_key
+from fscale.analysis.diagnosis.verdict import Confidence, Shape
+from fscale.model.words import plural
+
+OBJECTS = 3
+WORKLOADS = 4
+
+
+def tops(points: Iterable[Diagnosed]) -> list[Diagnosed]:
+    """Of each curve the diagnosed point with the most cores, where contention is the highest."""
+    found: dict[str, Diagnosed] = {}
+    for point in points:
+        curve = curve_key(point.key)
+        if curve not in found or found[curve].key.cores < point.key.cores:
+            found[curve] = point
+    return list(found.values())
+
+
+def sentence(points: Iterable[Diagnosed]) -> str:
+    """Which object limits which curves, the commonest object first; empty without a point."""
+    limited: dict[str, list[Diagnosed]] = defaultdict(list)
+    scaling, unexplained = [], []
+    for point in tops(points):
+        if point.judgement.shape is Shape.SCALES:
+            scaling.append(point)
+        elif cause := point.judgement.cause:
+            limited[cause.name.object].append(point)
+        else:
+            unexplained.append(point)
+    objects = sorted(limited.items(), key=lambda item: (-len(item[1]), -_share(item[1])))
+    parts = [f"{name} {_verb(curves)} {_where(curves)}" for name, curves in objects[:OBJECTS]]
+    if rest := objects[OBJECTS:]:
+        curves = sum(len(one) for _, one in rest)
+        parts.append(f"{plural(len(rest), 'more object')} limit {plural(curves, 'curve')}")
+    if unexplained:
+        parts.append(f"no object explains {_where(unexplained)}")
+    if scaling:
+        parts.append(f"what scales: {_where(scaling)}")
+    return "; ".join(parts)
+
+
+def _share(points: Sequence[Diagnosed]) -> float:
+    return max(p.judgement.cause.share for p in points if p.judgement.cause)
+
+
+def _verb(points: Sequence[Diagnosed]) -> str:
+    possible = all(p.judgement.confidence is Confidence.POSSIBLE for p in points)
+    return "possibly limits" if possible else "limits"
+
+
+def _where(points: Sequence[Diagnosed]) -> str:
+    """`MWCM (ext4, xfs), MWUM (xfs) and 2 more workloads`."""
+    filesystems: dict[str, list[str]] = defaultdict(list)
+    for point in points:
+        if point.key.filesystem not in filesystems[point.key.workload]:
+            filesystems[point.key.workload].append(point.key.filesystem)
+    named = [f"{workload} ({', '.join(own)})" for workload, own in filesystems.items()]
+    rest = len(named) - WORKLOADS
+    more = f" and {plural(rest, 'more workload')}" if rest > 0 else ""
+    return ", ".join(named[:WORKLOADS]) + more
