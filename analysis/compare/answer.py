@@ -92,7 +92,8 @@ def _undecided(judgements: Sequence[Judgement], of: int) -> str:
         return text
     most, in_pairs = max(needed)
     unit = "pair" if in_pairs else "repetition"
-    few = f"{len(needed)} of them" if len(needed) < len(judgements) else "them"
+    few = "them" if len(needed) > 1 else "it"
+    few = f"{len(needed)} of them" if len(needed) < len(judgements) else few
     return f"{text}; about {plural(most, f'more {unit}')} would decide {few}"
 
 

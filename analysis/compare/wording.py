@@ -29,6 +29,7 @@ from fscale.analysis.metrics import (
     THROUGHPUT,
 )
 from fscale.model.bench import Mode
+from fscale.model.words import plural
 
 UNITS: dict[str, str] = {
     THROUGHPUT: "ops/s",
@@ -226,13 +227,13 @@ def where(subject: Subject, *, common: Sequence[str] = ()) -> str:
     Medium and mode are left out where `common` has them.
     """
     cores = "/".join(map(str, subject.cores))
-    plural = "" if subject.cores == (1,) else "s"
+    noun = "core" if subject.cores == (1,) else "cores"
     options = "".join(f", {k}={v}" for k, v in subject.options)
     place = short_filesystem(subject)
     if subject.medium not in ("none", *common):
         place += f" on {subject.medium}"
     mode = "" if subject.mode in common else f", {subject.mode}"
-    return f"{subject.workload}, {place}{mode}, {cores} core{plural}{options}"
+    return f"{subject.workload}, {place}{mode}, {cores} {noun}{options}"
 
 
 def place(common: Sequence[str]) -> str:
@@ -273,8 +274,8 @@ def remark(judgement: Judgement, locks: Sequence[LockFinding] = ()) -> str:
     parts = [lock(found) for found in locks]
     parts += [judgement.reason] if judgement.reason else []
     if judgement.verdict == "undecided" and judgement.more_repetitions:
-        unit = "pairs" if judgement.pairs else "repetitions"
-        parts.append(f"about {judgement.more_repetitions} more {unit} would decide it")
+        unit = "pair" if judgement.pairs else "repetition"
+        parts.append(f"about {plural(judgement.more_repetitions, f'more {unit}')} would decide it")
     if judgement.pairs:
         parts.append(_in_slices(judgement))
     for name, side in (("BASE", judgement.base), ("NEW", judgement.new)):

@@ -56,7 +56,7 @@ def test_few_undecided_come_last_and_are_no_absence_of_regressions(tmp_path: Pat
         one.verdict = "same"
     assert sentence(found) == (
         "no regression: 2 tests are the same; 1 of 3 tests undecided, because rare pauses are not "
-        "excluded; about 71 more pairs would decide them"
+        "excluded; about 71 more pairs would decide it"
     )
     found.judgements[1].verdict = "faster"
     assert "is faster by settled (+0.0%)" in sentence(found)
