@@ -18,6 +18,7 @@ from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.members import NamedRun
 from fscale.analysis.report import build_several
 from fscale.analysis.report.comparison_page import page
+from fscale.api.runs import load
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
 from tests.support.build_once import build_once
@@ -367,6 +368,19 @@ def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
         assert browser.execute_script("return window.bad") is None
         assert EVIL[:20] in browser.find_element(By.TAG_NAME, "body").text
         quiet(browser)
+
+
+def test_styles_of_a_notebook_program_break_no_name(browser: Any, tmp_path: Path) -> None:
+    answer = load(run(tmp_path / "run", "6.1", 1))._repr_html_()
+    html = tmp_path / "notebook.html"
+    html.write_text(
+        "<!doctype html><title>n</title><style>.host dt { width: 20%; } .host dd { width: 80%; }"
+        f"</style><div class=host>{answer}</div>"
+    )
+    browser.get(html.as_uri())
+    names = browser.find_elements(By.CSS_SELECTOR, ".facts dt")
+    assert [name.text for name in names] == ["Where", "Kernel", "When", "Cells"]
+    assert max(name.rect["height"] for name in names) < 40  # one line of text
 
 
 def test_three_quick_runs_are_small_and_soon_written(tmp_path: Path) -> None:
