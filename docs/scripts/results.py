@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from docs.scripts import published, sides, table, write_pages
+from docs.scripts import predicted, published, sides, table, write_pages
 from fscale.analysis.report.render import rate
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -182,7 +182,12 @@ def _of_points(data: dict[str, Any], source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-_PAGES = {"samples": _of_lines, "points": _of_points, "changes": published.page}
+_PAGES = {
+    "samples": _of_lines,
+    "points": _of_points,
+    "changes": published.page,
+    "predictions": predicted.page,
+}
 """key that a file has -> the page that is made of it"""
 
 
