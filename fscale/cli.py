@@ -54,6 +54,8 @@ OVERVIEW = {
         "vm": "Run a suite in a QEMU guest: another kernel, a module under test, more CPUs.",
         "simulate": "Simulate a stock kernel on many cores: curves, counts per operation, hot "
         "cache lines.",
+        "predict": "Predict throughput at more cores than were measured, from a run and a "
+        "simulation.",
         "calibrate": "Measure cache-line transfers, atomics and memory; write a machine for "
         "`fscale simulate`.",
     },

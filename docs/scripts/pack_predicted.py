@@ -21,8 +21,8 @@ from fscale.analysis.prediction.record import records
 RULE = (
     "The simulated curve, multiplied so that it meets the measured throughput of two cores, and at "
     "most linear. The interval is the 80% one for another machine, from "
-    "fscale/analysis/prediction/record.json of this revision; beyond 16 cores the logarithm of its "
-    "factor grows with that of the distance from two cores."
+    "fscale/analysis/prediction/record.json of this revision; beyond 16 cores it is extended, as "
+    "if each doubling of the cores added the same error."
 )
 SEEN = (
     "all curves of up to 16 cores in docs/results/data, from which the rule was chosen among some "

@@ -153,8 +153,8 @@ def _coverage() -> list[str]:
             rows.append([f"the measured machine, {of}", str(cores), others, *held])
     head = ["Intervals of", "Cores", "From errors on", "n", "Held", "Share", "Factor"]
     return [
-        f"Intervals should hold {LEVEL:.0%} of the curves. The factor is that of their ends by the "
-        "prediction.",
+        f"Intervals should hold {LEVEL:.0%} of the curves. The factor is an interval's upper end by "
+        "the prediction.",
         "",
         *table(head, rows),
         "",

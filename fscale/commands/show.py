@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale show`: draws the curves and the matrix of a run in the terminal."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ import typer
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
-from fscale.model.catalogue import suggest
+from fscale.commands.options.chosen import choose
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import only_ascii, terminal
 
@@ -58,34 +56,13 @@ def _show(
     from fscale.analysis.report.section import Report  # noqa: PLC0415
     from fscale.analysis.show.run import drawn  # noqa: PLC0415
 
-    results = _chosen(load(run), workload, fs)
+    results = choose(load(run), workload, fs)
     _check_metric(results, metric)
     console = terminal(ascii_only=ascii_only or only_ascii())
     for part in drawn(
         Report((Member(results),), run, metric=metric), console.width, console.height
     ):
         console.print(part)
-
-
-def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
-    """Return the results with only the cells of these workloads and file systems.
-
-    Raises:
-        FscaleError: the run did not measure a name, or no selected cell has a result.
-    """
-    cells = results.cells
-    workloads = _names("workload", workload, (c.key.workload for c in cells))
-    filesystems = _names("file system", fs, (c.key.filesystem for c in cells))
-    left = tuple(
-        c for c in cells if c.key.workload in workloads and c.key.filesystem in filesystems
-    )
-    chosen = replace(results, cells=left)
-    if not chosen.scored:
-        raise FscaleError(
-            f"no selected cell in {results.path} has a result; `fscale report {results.path}` "
-            "lists the reasons"
-        )
-    return chosen
 
 
 def _check_metric(results: Results, metric: str) -> None:
@@ -100,29 +77,6 @@ def _check_metric(results: Results, metric: str) -> None:
         raise FscaleError(
             f"no selected point in {results.path} has {metric} in all its repetitions: {why}"
         )
-
-
-def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
-    known = dict.fromkeys(measured)
-    if asked is None:
-        return set(known)
-    wanted = _split(asked, known)
-    for name in wanted:
-        if name not in known:
-            raise FscaleError(f"the run has no {what} {name}{suggest(name, known)}")
-    return set(wanted)
-
-
-def _split(text: str, known: Iterable[str]) -> list[str]:
-    """Split names at commas; a known name may itself contain commas."""
-    names, words = set(known), [word.strip() for word in text.split(",")]
-    prefixes = []
-    while words:
-        ends = (n for n in range(len(words), 0, -1) if ",".join(words[:n]) in names)
-        length = next(ends, 1)
-        prefixes.append(",".join(words[:length]))
-        words = words[length:]
-    return [name for name in prefixes if name]
 
 
 def register(app: typer.Typer) -> None:

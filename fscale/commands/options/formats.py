@@ -96,7 +96,7 @@ def write(
     results = load(run)
     for form, output in outputs.items():
         text = kcidb.render(results, submission) if form == "kcidb" else FORMATS[form](results)
-        _put(output, text)
+        put(output, text)
     _note_absent(results)
 
 
@@ -111,12 +111,17 @@ def write_table(runs: Sequence[str], name: TableName, form: Format, output: Path
     from fscale.analysis.members import NamedRun, open_named  # noqa: PLC0415
 
     members = open_named([NamedRun.parse(text) for text in runs])
-    _put(output, TABLE_FORMATS[form](TABLES[name], members))
+    put(output, TABLE_FORMATS[form](TABLES[name], members))
     for results in {member.name: member.results for member in members}.values():
         _note_absent(results)
 
 
-def _put(output: Path, content: str | bytes) -> None:
+def put(output: Path, content: str | bytes) -> None:
+    """Write to a file; `-` is standard output.
+
+    Raises:
+        FscaleError: the file cannot be written.
+    """
     if output == TERMINAL:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)

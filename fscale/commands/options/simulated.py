@@ -83,7 +83,7 @@ class SimulationOptions:
         return Sweep(
             filesystems=filesystems,
             workloads=parse_list("--workload", workloads),
-            cores=_core_counts(self.cores),
+            cores=core_counts(self.cores),
             output=output,
             seed=self.seed,
             machine=self.machine,
@@ -92,7 +92,7 @@ class SimulationOptions:
         )
 
 
-def _core_counts(text: str) -> list[int]:
+def core_counts(text: str) -> list[int]:
     """Expand `1,8-16:4,80` to core counts.
 
     Raises:

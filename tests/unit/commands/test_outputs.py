@@ -144,6 +144,7 @@ WRITING = {
 RUN = "{scratch}/r"
 FILES = {
     "export": ["export", "{good}", "--format", "csv", "--output", "{place}"],
+    "predict": ["predict", "{good}", "--simulated", "{slow}", "--output", "{place}"],
     "locks --markdown": ["locks", "{good}", "--markdown", "{place}"],
     **{
         f"{words[0]} --{form}": [*words, f"--{form}", "{place}"]

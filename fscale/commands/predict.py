@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale predict`: predicts throughput at more cores than were measured."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscale.analysis.prediction import facts
+from fscale.analysis.prediction.curves import Interval, Prediction, predict, starts
+from fscale.analysis.prediction.rule import LEVEL
+from fscale.analysis.reader import Results, load
+from fscale.analysis.report.render import rate
+from fscale.analysis.tables import predictions
+from fscale.analysis.tables.text import to_csv, to_json
+from fscale.commands.options.chosen import choose
+from fscale.commands.options.formats import put
+from fscale.commands.options.kinds import output_file
+from fscale.commands.options.shared import JsonFlag
+from fscale.commands.options.simulated import core_counts
+from fscale.commands.options.writable import TERMINAL
+from fscale.model import paths
+from fscale.model.errors import FscaleError
+from fscale.model.tables import Column, Row, Table
+from fscale.model.terminal import only_ascii, say, terminal
+from fscale.runner import microbench
+from fscale.sim import machine
+from fscale.vm.kernel import ALIASES
+
+_EPILOG = """
+More examples:
+
+    fscale predict results/two --cores 16,80 --dry-run    # prints the command that simulates
+    fscale predict results/two --simulated results/sim --workload MWCL --json
+    fscale predict results/two --simulated results/sim --output predicted.csv
+"""
+_MACHINES = ("paper", "server")
+_NEWEST = "sid"
+_COLUMNS = (
+    *(Column("curve"), Column("cores", right=True), Column("speed-up", right=True)),
+    *(Column("interval", right=True), Column("per second", 1, right=True)),
+    *(Column("interval", 2, right=True, label=""), Column("limited by", 3)),
+)
+
+
+def _predict(
+    run: Annotated[Path, typer.Argument(help="Results directory of a run of few cores.")],
+    cores: Annotated[
+        str,
+        typer.Option(
+            metavar="N,...",
+            help="Core counts to predict, separated by commas: numbers or ranges such as 8-32:8.",
+        ),
+    ] = "16,32,80",
+    simulated: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Results directory of a simulation of the same curves (`fscale simulate`).",
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="Workloads, separated by commas. Default: all."),
+    ] = None,
+    fs: Annotated[
+        str | None,
+        typer.Option(
+            "--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."
+        ),
+    ] = None,
+    json: JsonFlag = False,
+    output: Annotated[
+        Path | None,
+        output_file("Write all columns to this file: CSV, or JSON with --json."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the command that makes the simulation, and exit."),
+    ] = False,
+) -> None:
+    """Predict throughput at more cores than were measured, from a run and a simulation.
+
+    Example: fscale predict results/two --cores 16,32,80 --simulated results/sim
+
+    The simulated curve is scaled to meet the measured one at the most measured cores. An interval
+    is as wide as earlier predictions erred: on the measured machine as far as it has the cores, on
+    another machine beyond. Where simulation and measurement disagree about the measured cores by
+    more than earlier ones, it says that it cannot tell. docs/results/predicted-curves.md has the
+    errors, also those of simpler predictors.
+    """
+    results = choose(load(run), workload, fs)
+    counts = sorted(set(core_counts(cores)))
+    facts.check(results, counts)
+    if dry_run:
+        say(_simulate(results, counts))
+        return
+    if simulated is None:
+        raise FscaleError(
+            "no simulation is given; make one, and give it as --simulated:\n"
+            f"{_simulate(results, counts)}"
+        )
+    simulation = load(simulated)
+    facts.check_simulation(simulation)
+    found = predict(results, simulation, counts)
+    for line in facts.refusals(found.refused):
+        say(f"note: {line}", error=True)
+    if not found.made:
+        raise FscaleError(
+            f"no curve of {run} can be predicted from {simulated}; this simulates what is "
+            f"missing:\n{_simulate(results, counts)}"
+        )
+    if json or output is not None:
+        rows = predictions.rows(results, simulation, found.made)
+        text = (
+            to_json(predictions.COLUMNS, rows, results.missing)
+            if json
+            else to_csv(predictions.COLUMNS, rows)
+        )
+        put(TERMINAL if output is None else output, text)
+        return
+    console = terminal(ascii_only=only_ascii())
+    for note in facts.notes(results, simulation, found.made):
+        console.print(note)
+    console.print(Table(_COLUMNS, [Row(list(_cells(one))) for one in found.made]))
+    console.print(
+        f"intervals hold about {LEVEL:.0%} of earlier predictions; rates are those of cores as "
+        "fast as the measured ones"
+    )
+    if limited := [one for one in found.made if one.limit]:
+        console.print(f"the measurement limits {len(limited)} of {len(found.made)}; measure again:")
+        say(facts.measure(limited))
+
+
+def _simulate(results: Results, counts: Sequence[int]) -> str:
+    """The command that simulates the curves of a run."""
+    known = {load.descriptor.id for load in microbench.find(paths.BENCH)}
+    curves = [start for start in starts(results) if start.key.workload in known]
+    if not curves:
+        raise FscaleError(
+            f"no workload of {results.path} can be simulated, as applications and loads of your "
+            "own cannot; `fscale list workloads` lists those that can"
+        )
+    kernel = ALIASES.get(".".join(results.run.machine.kernel.split(".")[:2]), _NEWEST)
+    return facts.simulate(curves, counts, kernel, _machine(max(counts)))
+
+
+def _machine(most: int) -> str:
+    """The first of fscale's machines that has so many cores."""
+    fitting = (name for name in _MACHINES if machine.load(name).cores >= most)
+    return next(fitting, _MACHINES[-1])
+
+
+def _cells(one: Prediction) -> Iterator[str]:
+    yield one.start.name
+    yield str(one.cores)
+    if one.can_tell:
+        yield f"{one.speedup.value:.3g}"
+        yield f"{'' if one.recorded else '~'}{_ends(one.speedup)}"
+        yield rate(one.rate.value)
+        yield f"{rate(one.rate.low)} to {rate(one.rate.high)}"
+        yield one.limit
+        return
+    measured = one.anchor.median / one.base.median
+    simulated = one.simulated[one.at] / one.simulated[one.start.base]
+    yield "cannot tell"
+    yield from ("", "", "")
+    disagree = f"at {one.at} cores measured {measured:.2f}, simulated {simulated:.2f}"
+    yield f"{disagree}; {one.limit}" if one.limit else disagree
+
+
+def _ends(of: Interval) -> str:
+    return f"{of.low:.3g} to {of.high:.3g}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("predict", epilog=_EPILOG)(_predict)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Measured curves meet simulated ones: what is predicted, how widely, and what limits it."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscale.analysis.prediction import facts
+from fscale.analysis.prediction.curves import Prediction, Predictions, predict, starts
+from fscale.analysis.prediction.record import records
+from fscale.analysis.reader import load
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell
+from tests.support.predicted import (
+    measured_cells,
+    simulated_cells,
+    write_measured,
+    write_simulated,
+)
+
+Predicting = Callable[..., Predictions]
+
+
+@pytest.fixture
+def predicting(tmp_path: Path) -> Predicting:
+    def predicted(
+        measured: list[Cell], simulated: list[Cell], *counts: int, cpus: int = 2
+    ) -> Predictions:
+        run = write_measured(tmp_path / "two", measured, cpus)
+        simulation = write_simulated(tmp_path / "sim", simulated)
+        return predict(load(run), load(simulation), counts or (16, 80))
+
+    return predicted
+
+
+def only(found: Predictions) -> Prediction:
+    (made,) = found.made
+    return made
+
+
+def test_the_simulated_curve_is_scaled_to_two_cores(predicting: Predicting) -> None:
+    found = predicting(measured_cells(), simulated_cells())
+    sixteen, eighty = found.made
+    assert (sixteen.cores, sixteen.at, sixteen.target) == (16, 2, "another machine")
+    assert sixteen.rate.value == 150 * 64 / 16
+    assert sixteen.speedup.value == 6
+    assert eighty.speedup.value == 3
+    assert sixteen.simulated_speedup == 6.4
+    assert sixteen.can_tell
+    assert sixteen.limit == ""
+    assert [one.recorded for one in found.made] == [True, False]
+    assert not found.refused
+
+
+def test_the_interval_is_that_of_the_record(predicting: Predicting) -> None:
+    made = only(predicting(measured_cells(), simulated_cells(), 16))
+    width = records()["another machine"].width("speedup", 2, 16).log
+    assert math.log(made.speedup.high / made.speedup.value) == pytest.approx(width)
+    assert math.log(made.speedup.value / made.speedup.low) == pytest.approx(width)
+
+
+def test_a_machine_with_the_cores_is_predicted_more_closely(predicting: Predicting) -> None:
+    found = predicting(measured_cells(), simulated_cells(), cpus=16)
+    assert [one.target for one in found.made] == ["this machine", "another machine"]
+    here, record = found.made[0], records()["this machine"]
+    width = record.width("speedup", 2, 16).log
+    assert here.speedup.high == pytest.approx(here.speedup.value * math.exp(width))
+
+
+def test_noise_widens_an_interval_and_is_named(predicting: Predicting) -> None:
+    wild = measured_cells({1: (20.0, 100.0, 110.0), 2: (150.0, 150.0)})
+    made = only(predicting(wild, simulated_cells(), 16))
+    assert made.limit == "noise at 1 core"
+    assert made.speedup.high == pytest.approx(6 * 5)
+    assert made.rate.high < made.rate.value * 5  # two cores are not noisy
+
+
+def test_one_repetition_has_no_known_spread(predicting: Predicting) -> None:
+    made = only(predicting(measured_cells({1: (1, 1), 2: (1.5,)}), simulated_cells(), 16))
+    assert made.limit == "one repetition at 2 cores"
+
+
+def test_a_disturbed_base_is_named(predicting: Predicting) -> None:
+    cells = [
+        cell.model_copy(update={"disturbed": "others" if cell.key.cores == 1 else None})
+        for cell in measured_cells()
+    ]
+    assert only(predicting(cells, simulated_cells(), 16)).limit == "disturbed at 1 core"
+
+
+def test_what_the_simulation_cannot_repeat_is_not_predicted(predicting: Predicting) -> None:
+    made = only(predicting(measured_cells({1: (100.0,), 2: (40.0,)}), simulated_cells(), 16))
+    assert made.misfit == pytest.approx(math.log(0.4 / 1.6))
+    assert not made.can_tell
+
+
+@pytest.mark.parametrize(
+    ("measured", "simulated", "reason"),
+    [
+        ({1: (1.0,)}, {1: 1.0, 16: 2.0}, "measured at one core count"),
+        ({2: (1.0,), 4: (1.0,)}, {2: 1.0, 4: 1.0, 16: 2.0}, "not measured with 1 core"),
+        ({1: (1.0,), 2: (1.0,)}, {1: 1.0, 2: 1.0}, "in the simulation: 16"),
+        ({1: (1.0,), 2: (1.0,)}, {2: 1.0, 16: 1.0}, "in the simulation: 1"),
+        ({1: (1.0,), 2: (1.0,)}, {1: 1.0, 16: 1.0}, "at one core count only"),
+    ],
+)
+def test_why_a_curve_is_not_predicted(
+    measured: dict[int, tuple[float, ...]],
+    simulated: dict[int, float],
+    reason: str,
+    predicting: Predicting,
+) -> None:
+    found = predicting(measured_cells(measured), simulated_cells(simulated), 16)
+    assert not found.made
+    assert reason in found.refused["MWCL on tmpfs"]
+
+
+def test_curves_of_other_options_are_others(predicting: Predicting) -> None:
+    measured = [*measured_cells(), *measured_cells(options={"files": 7})]
+    found = predicting(measured, simulated_cells(options={"files": 7}), 16)
+    assert only(found).start.name == "MWCL files=7 on tmpfs"
+    assert found.refused == {"MWCL on tmpfs": "is not in the simulation"}
+
+
+def test_more_workers_are_not_simulated(predicting: Predicting) -> None:
+    found = predicting(measured_cells(workers_per_cpu=2), simulated_cells(), 16)
+    assert list(found.refused.values()) == ["is not in the simulation"]
+
+
+def test_what_a_reader_has_to_know_comes_first(tmp_path: Path) -> None:
+    cells = [cell.model_copy(update={"disturbed": "others"}) for cell in measured_cells()]
+    slow = measured_cells(filesystem="ext4", medium="disk")
+    run = write_measured(
+        tmp_path / "two", [*cells, *slow], media={"disk": {"title": "d", "kind": "device"}}
+    )
+    both = [*simulated_cells(), *simulated_cells(filesystem="ext4", medium="brd")]
+    simulation = write_simulated(tmp_path / "sim", both, kernel="6.1.0")
+    results, other = load(run), load(simulation)
+    text = list(facts.notes(results, other, predict(results, other, (80,)).made))
+    assert text[0].startswith("PREDICTED, not measured: ")
+    assert text[1] == "measured: Linux 6.12.1; simulated: another kernel, Linux 6.1.0"
+    assert text[2] == "1 curve with a disturbed point: MWCL on tmpfs"
+    assert "no device: disk" in text[3]
+    assert "another simulated machine" in text[4]
+    assert text[5].startswith("~: ")
+
+
+def test_commands_name_what_they_measure(tmp_path: Path) -> None:
+    cells = measured_cells(filesystem="ext4", medium="ram", options={"files": 7})
+    run = load(write_measured(tmp_path / "two", cells))
+    curves = starts(run)
+    assert facts.simulate(curves, (16, 80), "trixie", "paper") == (
+        "fscale simulate --machine paper --kernel trixie --fs ext4 --workload MWCL "
+        "--option MWCL.files=7 --cores 1,2,16,80 --output results/simulated"
+    )
+    simulation = load(
+        write_simulated(tmp_path / "sim", simulated_cells(filesystem="ext4", options={"files": 7}))
+    )
+    assert facts.measure(predict(run, simulation, (16,)).made) == (
+        "fscale run quick --fs ext4 --workload MWCL --option MWCL.files=7 --media ram "
+        "--cores 1,2 --repetitions 10 --output results/again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "rates", "counts", "said"),
+    [
+        ({"side": "A"}, {1: (1.0,), 2: (1.0,)}, (16,), "compares two sides"),
+        ({}, {2: (1.0,)}, (16,), "no other curve has two core counts"),
+        ({}, {1: (1.0,), 2: (1.0,)}, (2, 16), "measured up to 2"),
+    ],
+)
+def test_runs_that_cannot_begin_a_prediction_are_refused(
+    key: dict[str, Any],
+    rates: dict[int, tuple[float, ...]],
+    counts: tuple[int, ...],
+    said: str,
+    tmp_path: Path,
+) -> None:
+    run = load(write_measured(tmp_path / "two", measured_cells(rates, **key)))
+    with pytest.raises(FscaleError, match=said):
+        facts.check(run, counts)
+
+
+def test_a_simulation_is_simulated_and_a_start_is_not(tmp_path: Path) -> None:
+    run = load(write_measured(tmp_path / "two", measured_cells()))
+    simulation = load(write_simulated(tmp_path / "sim", simulated_cells()))
+    with pytest.raises(FscaleError, match="was measured"):
+        facts.check_simulation(run)
+    with pytest.raises(FscaleError, match="is simulated"):
+        facts.check(simulation, (90,))
+    facts.check_simulation(simulation)
+    facts.check(run, (16,))
