@@ -13,7 +13,7 @@ from fscale.model.words import plural
 
 RECORDED = "8 x 10 cores, as FxMark's (Xeon E7-8870)"
 """the simulated machine of the record"""
-IN_MEMORY = ("loop", "brd", "null_blk")
+ON_DEVICES = ("device", "dir")
 REPETITIONS = 10
 """of a point that limits a prediction: quartiles then bound its spread"""
 
@@ -46,15 +46,25 @@ def check(results: Results, counts: Sequence[int]) -> None:
 
 
 def check_simulation(simulation: Results) -> None:
-    """Refuse a run that was measured.
+    """Refuse a run whose curves are not simulated ones of one kernel.
 
     Raises:
-        FscaleError: it was.
+        FscaleError: it was measured, compares sides, or leaves out the cost of objects.
     """
     if not simulation.run.machine.simulated:
         raise FscaleError(
             f"--simulated {simulation.path} was measured; give a directory that `fscale simulate` "
             "wrote"
+        )
+    if any(cell.key.side is not None for cell in simulation.cells):
+        raise FscaleError(
+            f"--simulated {simulation.path} compares two sides; give a directory that `fscale "
+            "simulate` wrote"
+        )
+    if free := simulation.run.suite.get("free"):
+        raise FscaleError(
+            f"--simulated {simulation.path} leaves out the cost of {', '.join(free)}; simulate "
+            "without --free"
         )
 
 
@@ -67,6 +77,9 @@ def notes(results: Results, simulation: Results, made: Sequence[Prediction]) -> 
     )
     if machine.kernel != other.kernel:
         yield f"measured: Linux {machine.kernel}; simulated: another kernel, Linux {other.kernel}"
+    if machine.labels != other.labels:
+        labelled = "measurement" if machine.labels else "simulation"
+        yield f"SELinux or AppArmor labels files in the {labelled} only, which all opens pay for"
     if disturbed := {one.start.name for one in made if one.limit.startswith("disturbed")}:
         yield f"{plural(len(disturbed), 'curve')} with a disturbed point: " + _some(disturbed)
     if media := sorted(_on_devices(results, made)):
@@ -74,16 +87,16 @@ def notes(results: Results, simulation: Results, made: Sequence[Prediction]) -> 
     if other.cpu_model != RECORDED:
         yield f"the intervals are of predictions by another simulated machine: {RECORDED}"
     if any(not one.recorded for one in made):
-        yield "~: no prediction as far as this was ever judged; the interval is extended"
+        yield "~: no prediction from these cores to so many was judged; the interval is extended"
 
 
 def _on_devices(results: Results, made: Iterable[Prediction]) -> set[str]:
-    """The media that are not in memory, as far as the run recorded them."""
+    """The media that are, or may be, on a device."""
     media = {one.key.medium for one in made} & results.run.media.keys()
     return {
         name
         for name in media
-        if (about := results.run.media[name])["kind"] not in IN_MEMORY or about.get("backing")
+        if (about := results.run.media[name]).get("kind") in ON_DEVICES or about.get("backing")
     }
 
 
@@ -103,8 +116,12 @@ def _some(names: Iterable[str], most: int = 3) -> str:
 
 
 def simulate(starts: Iterable[Start], counts: Iterable[int], kernel: str, machine: str) -> str:
-    """The command that simulates curves at their measured core counts and at `counts`."""
-    curves = list(starts)
+    """The command that simulates curves at their measured core counts and at `counts`.
+
+    A simulation has one I/O mode, so this one has the curves in the mode of the first.
+    """
+    listed = list(starts)
+    curves = [start for start in listed if start.key.mode == listed[0].key.mode]
     cores = {n for start in curves for n in start.points} | set(counts)
     words = ["fscale", "simulate", "--machine", machine, "--kernel", kernel, *_selected(curves)]
     return shlex.join([*words, "--cores", _joined(sorted(cores)), "--output", "results/simulated"])
@@ -112,7 +129,7 @@ def simulate(starts: Iterable[Start], counts: Iterable[int], kernel: str, machin
 
 def measure(limited: Iterable[Prediction]) -> str:
     """The command that measures again the curves whose measurement limits predictions."""
-    starts = {one.start.name: one.start for one in limited}.values()
+    starts = {one.start.key.point: one.start for one in limited}.values()
     cores = {n for start in starts for n in start.points}
     media = {start.key.medium for start in starts} - {NO_MEDIUM}
     words = ["fscale", "run", "quick", *_selected(starts)]

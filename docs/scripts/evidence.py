@@ -217,6 +217,15 @@ def chosen(cases: Sequence[Case], cores: int) -> dict[str, str]:
     }
 
 
+def doubt(cases: Iterable[Case], predictor: Predictor, cores: int) -> float:
+    """Rank correlation (Spearman) of misfits at two cores and errors, both without signs."""
+    known = list(cases)
+    found = errors(known, predictor, cores)
+    misfits = {case.name: rule.misfit(case.measured, case.simulated, 2) for case in known}
+    sizes = [(abs(misfits[name]), abs(error)) for name, error in found.items()]
+    return float(stats.spearmanr(sizes).statistic)
+
+
 @dataclass(frozen=True)
 class Coverage:
     """How many intervals contained the truth."""

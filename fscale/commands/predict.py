@@ -98,7 +98,7 @@ def _predict(
         return
     if simulated is None:
         raise FscaleError(
-            "no simulation is given; make one, and give it as --simulated:\n"
+            "no simulation is given; make one, and give it as --simulated: "
             f"{_simulate(results, counts)}"
         )
     simulation = load(simulated)
@@ -109,7 +109,7 @@ def _predict(
     if not found.made:
         raise FscaleError(
             f"no curve of {run} can be predicted from {simulated}; this simulates what is "
-            f"missing:\n{_simulate(results, counts)}"
+            f"missing: {_simulate(results, counts)}"
         )
     if json or output is not None:
         rows = predictions.rows(results, simulation, found.made)
@@ -123,7 +123,9 @@ def _predict(
     console = terminal(ascii_only=only_ascii())
     for note in facts.notes(results, simulation, found.made):
         console.print(note)
-    console.print(Table(_COLUMNS, [Row(list(_cells(one))) for one in found.made]))
+    several = len({(one.key.medium, one.key.mode) for one in found.made}) > 1
+    table = [Row([_name(one, several), *_cells(one)]) for one in found.made]
+    console.print(Table(_COLUMNS, table))
     console.print(
         f"intervals hold about {LEVEL:.0%} of earlier predictions; rates are those of cores as "
         "fast as the measured ones"
@@ -152,8 +154,12 @@ def _machine(most: int) -> str:
     return next(fitting, _MACHINES[-1])
 
 
+def _name(one: Prediction, several: bool) -> str:
+    """The curve, with medium and mode if there are several."""
+    return f"{one.start.name} ({one.key.medium}, {one.key.mode})" if several else one.start.name
+
+
 def _cells(one: Prediction) -> Iterator[str]:
-    yield one.start.name
     yield str(one.cores)
     if one.can_tell:
         yield f"{one.speedup.value:.3g}"

@@ -100,6 +100,7 @@ class Place:
             "runs": ["report", self.results, f"{self.second}=2", "--output", out / "runs"],
             "pairs": ["compare", self.results, "--html", out / "pairs.html", *db],
             "show": ["show", self.results],
+            "predict": ["predict", self.results, "--dry-run"],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
                 for form in Format

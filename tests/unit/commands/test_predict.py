@@ -69,6 +69,15 @@ def test_json_and_csv_have_a_row_for_each_prediction(
     assert json.loads((tmp_path / "p.json").read_text()) == data
 
 
+def test_media_are_named_if_there_are_several(tmp_path: Path) -> None:
+    measured = [measured_cells(filesystem="ext4", medium=medium) for medium in ("ram", "brd")]
+    run = write_measured(tmp_path / "two", [cell for cells in measured for cell in cells])
+    simulation = write_simulated(tmp_path / "sim", simulated_cells(filesystem="ext4"))
+    done = predict(run, "--simulated", simulation, "--cores", "16")
+    for medium in ("ram", "brd"):
+        assert f"MWCL on ext4 ({medium}, buffered)" in done.stdout
+
+
 def test_where_both_disagree_it_cannot_tell(tmp_path: Path, simulation: Path) -> None:
     run = write_measured(tmp_path / "wild", measured_cells({1: (100.0,), 2: (40.0,)}))
     done = predict(run, "--simulated", simulation, "--cores", "16")

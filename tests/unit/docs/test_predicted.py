@@ -3,6 +3,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,23 @@ def test_a_curve_is_not_covered_by_its_own_workload() -> None:
     covered = evidence.left_out(errors)
     assert (covered.curves, covered.held) == (6, 4)
     assert evidence.transferred(errors, {("5", "x"): 0.05} | {("6", str(n)): 9 for n in range(4)})
+
+
+@pytest.mark.parametrize("cores", [8, 16])
+@pytest.mark.parametrize("cases", [evidence.same_machine, evidence.of_another])
+def test_intervals_hold_the_curves_of_other_workloads(
+    cases: Callable[[], list[Case]], cores: int
+) -> None:
+    covered = evidence.left_out(evidence.errors(cases(), FROM_TWO[SCALED], cores))
+    assert 0.75 <= covered.held / covered.curves <= 0.9
+
+
+def test_misfits_and_errors_are_compared_by_rank() -> None:
+    def case(number: int) -> Case:
+        measured = {1: 1.0, 2: 2.0 + number}
+        return Case((str(number), "x"), measured, CASE.simulated, CASE.truth)
+
+    assert evidence.doubt(map(case, range(3)), FROM_TWO["flat from 2"], 16) == pytest.approx(-0.5)
 
 
 def test_the_rule_is_chosen_without_any_workload() -> None:

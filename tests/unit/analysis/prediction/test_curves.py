@@ -14,6 +14,7 @@ from fscale.analysis.prediction.record import records
 from fscale.analysis.reader import load
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
+from fscale.sim import machine
 from tests.support.predicted import (
     measured_cells,
     simulated_cells,
@@ -142,10 +143,10 @@ def test_what_a_reader_has_to_know_comes_first(tmp_path: Path) -> None:
     text = list(facts.notes(results, other, predict(results, other, (80,)).made))
     assert text[0].startswith("PREDICTED, not measured: ")
     assert text[1] == "measured: Linux 6.12.1; simulated: another kernel, Linux 6.1.0"
-    assert text[2] == "1 curve with a disturbed point: MWCL on tmpfs"
-    assert "no device: disk" in text[3]
-    assert "another simulated machine" in text[4]
-    assert text[5].startswith("~: ")
+    assert "1 curve with a disturbed point: MWCL on tmpfs" in text
+    assert "the simulated medium is a RAM disk, and no device: disk" in text
+    assert any("by another simulated machine" in note for note in text)
+    assert text[-1].startswith("~: ")
 
 
 def test_commands_name_what_they_measure(tmp_path: Path) -> None:
@@ -163,6 +164,14 @@ def test_commands_name_what_they_measure(tmp_path: Path) -> None:
         "fscale run quick --fs ext4 --workload MWCL --option MWCL.files=7 --media ram "
         "--cores 1,2 --repetitions 10 --output results/again"
     )
+
+
+def test_a_simulation_has_one_mode(tmp_path: Path) -> None:
+    cells = [*measured_cells(mode="direct"), *measured_cells(workload="MWCM")]
+    command = facts.simulate(
+        starts(load(write_measured(tmp_path / "two", cells))), (16,), "sid", "paper"
+    )
+    assert "--workload MWCL --mode direct --cores" in command
 
 
 @pytest.mark.parametrize(
@@ -194,3 +203,27 @@ def test_a_simulation_is_simulated_and_a_start_is_not(tmp_path: Path) -> None:
         facts.check(simulation, (90,))
     facts.check_simulation(simulation)
     facts.check(run, (16,))
+
+
+def test_a_simulation_of_something_else_is_refused(tmp_path: Path) -> None:
+    sides = load(write_simulated(tmp_path / "gate", simulated_cells(side="A")))
+    with pytest.raises(FscaleError, match="compares two sides"):
+        facts.check_simulation(sides)
+    free = load(write_simulated(tmp_path / "free", simulated_cells()))
+    free.run.suite["free"] = ["rename_lock"]
+    with pytest.raises(FscaleError, match="the cost of rename_lock"):
+        facts.check_simulation(free)
+
+
+def test_labels_of_a_security_module_are_said(tmp_path: Path) -> None:
+    run = load(write_measured(tmp_path / "two", measured_cells()))
+    simulation = load(write_simulated(tmp_path / "sim", simulated_cells()))
+    made = predict(run, simulation, (16,)).made
+    said = "SELinux or AppArmor labels files in the simulation only"
+    assert any(note.startswith(said) for note in facts.notes(run, simulation, made))
+    simulation.run.machine.kernel_cmdline = "quiet lsm=none"
+    assert not any(note.startswith("SELinux") for note in facts.notes(run, simulation, made))
+
+
+def test_the_machine_of_the_record_is_the_papers() -> None:
+    assert machine.load("paper").title == facts.RECORDED
