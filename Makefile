@@ -139,7 +139,7 @@ deb:
 
 generated: $(VENV)/.installed build
 	$(VENV)/bin/python -m docs.scripts.reference
-	$(VENV)/bin/python -m docs.scripts.evidence
+	$(VENV)/bin/python -m docs.scripts.record
 	$(VENV)/bin/python -m docs.scripts.results
 	$(MAKE) -C microbench docs
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The errors of earlier predictions, from which intervals are taken.
 
-`python -m docs.scripts.evidence` writes record.json from docs/results/data.
+`python -m docs.scripts.record` writes record.json from docs/results/data.
 """
 
 import json

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from docs.scripts import evidence
-from docs.scripts.evidence import FROM_TWO, MEAN, SCALED
 from docs.scripts.pack import text
+from docs.scripts.predictors import AMDAHL, FROM_TWO, MEAN, SCALED, SIMULATED
 from fscale.analysis.prediction import rule
 from fscale.analysis.prediction.record import records
 
@@ -26,7 +26,8 @@ RULE = (
 )
 SEEN = (
     "all curves of up to 16 cores in docs/results/data, from which the rule was chosen among some "
-    "twenty, and the record taken; no curve of these workloads beyond 16 real cores"
+    "twenty, and the record taken; FxMark's paper, which has 80 cores of 2011 and Linux 4.2; no "
+    "other curve of these workloads beyond 16 real cores"
 )
 AT = 2
 STARTS = (
@@ -34,7 +35,7 @@ STARTS = (
     ("held-out-sixteen-cores", "simulated-today", (32,)),
 )
 """measured at two cores; simulated; core counts that nobody has measured"""
-OTHERS = ("simulated", "Amdahl's law", MEAN)
+OTHERS = (SIMULATED, AMDAHL, MEAN)
 
 
 def packed(day: str) -> dict[str, Any]:

@@ -8,24 +8,26 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
-from docs.scripts import evidence, table
-from docs.scripts.evidence import FROM_MORE, FROM_TWO, MEAN, SCALED, Case, Coverage, Predictor
+from docs.scripts import accuracy, evidence, table
+from docs.scripts.accuracy import Coverage, Gain
+from docs.scripts.evidence import Case
+from docs.scripts.predictors import FROM_MORE, FROM_TWO, MEAN, SCALED, SIMULATED, Predictor
 from fscale.analysis.prediction.rule import LEVEL
 
 NEAR = 0.14
 """of a natural logarithm: a factor of 1.15"""
 COUNTS = (8, 16)
-SIMULATED = "simulated"
 HEAD = [
     *("Predictor", "Cores", "n", "Median", "Mean", "Within 1.15"),
     *("Gain over the simulator", "Gain over the mean"),
 ]
 LEAD = (
-    "On a machine that was not measured, nothing here beats the simulator alone by more than its "
-    "own error, and in the median Amdahl's law through two measured cores is as good. On the "
-    "measured machine the simulated curve that is scaled to two cores beats both at 16 cores; at 8 "
-    "cores its gain over their geometric mean is within its error. Beyond 16 cores nothing was "
-    "judged."
+    "On a machine that was not measured (one pair of machines), nothing here beats the simulator "
+    "alone by more than its own error, and in the median Amdahl's law through two measured cores "
+    "is as good. On the measured machine the simulated curve that is scaled to two cores beats "
+    "both at 16 cores, and is as good as the universal scalability law through 1, 2, 4 and 8 "
+    "measured cores. At 8 cores its gain over the geometric mean of the simulator and Amdahl's law "
+    "is within its error. Beyond 16 cores nothing was judged."
 )
 METHOD = (
     "Errors are natural logarithms of predicted by measured speed-ups: 0.11 is a factor of 1.12. "
@@ -90,7 +92,7 @@ def tables() -> list[str]:
     for title, cases, predictors in _sets():
         parts += [f"### {title}", "", *table(HEAD, _scores(cases, predictors)), ""]
     sets = {"chosen": evidence.same_machine(), "another": evidence.of_another()}
-    picks = {name: evidence.chosen(cases, 16) for name, cases in sets.items()}
+    picks = {name: accuracy.chosen(cases, 16) for name, cases in sets.items()}
     counts = {name: list(of.values()).count(SCALED) for name, of in picks.items()}
     said = SEARCH.format(**counts, workloads=len(picks["chosen"]), of_another=len(picks["another"]))
     return [*parts, said, "", "### Intervals", "", *_coverage()]
@@ -113,23 +115,23 @@ def _sets() -> list[tuple[str, list[Case], dict[str, Predictor]]]:
 def _scores(cases: Sequence[Case], predictors: Mapping[str, Predictor]) -> list[list[str]]:
     rows = []
     for cores in COUNTS:
-        others = {name: evidence.errors(cases, FROM_TWO[name], cores) for name in (SIMULATED, MEAN)}
+        others = {name: accuracy.errors(cases, FROM_TWO[name], cores) for name in (SIMULATED, MEAN)}
         for name, predictor in predictors.items():
             if cores == 8 and name.endswith("8"):
                 continue
-            found = evidence.errors(cases, predictor, cores)
+            found = accuracy.errors(cases, predictor, cores)
             sizes = [abs(error) for error in found.values()]
             row = [name, str(cores), str(len(sizes)), f"{statistics.median(sizes):.2f}"]
             row += [f"{statistics.fmean(sizes):.2f}", str(sum(size <= NEAR for size in sizes))]
             gains = [
-                "" if name == other else _gain(evidence.gain(found, over))
+                "" if name == other else _gain(accuracy.gain(found, over))
                 for other, over in others.items()
             ]
             rows.append([*row, *gains])
     return rows
 
 
-def _gain(of: evidence.Gain) -> str:
+def _gain(of: Gain) -> str:
     return f"{of.mean:+.2f} ({of.low:+.2f} to {of.high:+.2f})"
 
 
@@ -141,16 +143,16 @@ def _coverage() -> list[str]:
         ("the measured machine", evidence.same_machine()),
         ("another machine", evidence.of_another()),
     ):
-        doubts.append(f"{evidence.doubt(cases, FROM_TWO[SCALED], 16):.2f} on {title}")
+        doubts.append(f"{accuracy.doubt(cases, FROM_TWO[SCALED], 16):.2f} on {title}")
         for cores in COUNTS:
-            found = evidence.errors(cases, FROM_TWO[SCALED], cores)
-            held = _held(evidence.left_out(found))
+            found = accuracy.errors(cases, FROM_TWO[SCALED], cores)
+            held = _held(accuracy.left_out(found))
             rows.append([title, str(cores), "all other workloads", *held])
     sets = {"FxMark's": evidence.fxmark(), "the twenty": evidence.held_out()}
     for (of, cases), (others, before) in permutations(sets.items(), 2):
         for cores in COUNTS:
-            found, known = (evidence.errors(c, FROM_TWO[SCALED], cores) for c in (cases, before))
-            held = _held(evidence.transferred(found, known))
+            found, known = (accuracy.errors(c, FROM_TWO[SCALED], cores) for c in (cases, before))
+            held = _held(accuracy.transferred(found, known))
             rows.append([f"the measured machine, {of}", str(cores), others, *held])
     head = ["Intervals of", "Cores", "From errors on", "n", "Held", "Share", "Factor"]
     return [

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from docs.scripts import evidence, predicted
-from docs.scripts.evidence import FROM_MORE, FROM_TWO, MEAN, SCALED, Case
+from docs.scripts import accuracy, evidence, pack_predicted, predicted
+from docs.scripts.evidence import Case
+from docs.scripts.predictors import FROM_MORE, FROM_TWO, MEAN, SCALED
 from docs.scripts.unpack import unpack
 from tests.validation import predicted as validation
 
@@ -45,18 +46,19 @@ def test_predictors_from_more() -> None:
 def test_curves_of_a_workload_count_as_one() -> None:
     of = {("A", "x"): 0.1, ("A", "y"): -0.1, ("B", "x"): 0.0}
     over = {("A", "x"): -0.3, ("A", "y"): 0.3, ("B", "x"): 0.4}
-    found = evidence.gain(of, over)
+    found = accuracy.gain(of, over)
     assert found.mean == pytest.approx(0.3)
     assert found.low < 0.3 < found.high
 
 
 def test_a_curve_is_not_covered_by_its_own_workload() -> None:
     errors = {(str(n), "x"): 0.1 for n in range(4)}
-    assert evidence.left_out(errors).held == 4
+    assert accuracy.left_out(errors).held == 4
     errors["4", "x"] = errors["4", "y"] = 9.0
-    covered = evidence.left_out(errors)
+    covered = accuracy.left_out(errors)
     assert (covered.curves, covered.held) == (6, 4)
-    assert evidence.transferred(errors, {("5", "x"): 0.05} | {("6", str(n)): 9 for n in range(4)})
+    from_others = accuracy.transferred(errors, {("5", str(n)): 0.1 for n in range(4)})
+    assert (from_others.curves, from_others.held, from_others.width) == (6, 4, 0.1)
 
 
 @pytest.mark.parametrize("cores", [8, 16])
@@ -64,7 +66,7 @@ def test_a_curve_is_not_covered_by_its_own_workload() -> None:
 def test_intervals_hold_the_curves_of_other_workloads(
     cases: Callable[[], list[Case]], cores: int
 ) -> None:
-    covered = evidence.left_out(evidence.errors(cases(), FROM_TWO[SCALED], cores))
+    covered = accuracy.left_out(accuracy.errors(cases(), FROM_TWO[SCALED], cores))
     assert 0.75 <= covered.held / covered.curves <= 0.9
 
 
@@ -73,12 +75,12 @@ def test_misfits_and_errors_are_compared_by_rank() -> None:
         measured = {1: 1.0, 2: 2.0 + number}
         return Case((str(number), "x"), measured, CASE.simulated, CASE.truth)
 
-    assert evidence.doubt(map(case, range(3)), FROM_TWO["flat from 2"], 16) == pytest.approx(-0.5)
+    assert accuracy.doubt(map(case, range(3)), FROM_TWO["flat from 2"], 16) == pytest.approx(-0.5)
 
 
 def test_the_rule_is_chosen_without_any_workload() -> None:
-    assert set(evidence.chosen(evidence.same_machine(), 16).values()) == {SCALED}
-    assert set(evidence.chosen(evidence.of_another(), 16).values()) == {SCALED}
+    assert set(accuracy.chosen(evidence.same_machine(), 16).values()) == {SCALED}
+    assert set(accuracy.chosen(evidence.of_another(), 16).values()) == {SCALED}
 
 
 def test_at_least_forty_curves_are_registered_and_none_was_measured() -> None:
@@ -87,6 +89,13 @@ def test_at_least_forty_curves_are_registered_and_none_was_measured() -> None:
     assert len({(row[1], row[2]) for row in rows}) >= 40
     assert min(row[3] for row in rows) > 16
     assert all(low < value < high for _, _, _, _, value, low, high, *_ in rows)
+
+
+def test_predictions_are_packed_as_they_are_registered() -> None:
+    made = pack_predicted.packed("2026-01-02")
+    data = json.loads(validation.REGISTERED.read_text())
+    assert made.keys() == data.keys()
+    assert {len(row) for row in made["predictions"]} == {len(row) for row in data["predictions"]}
 
 
 def registered() -> dict[str, object]:

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from docs.scripts import evidence
+from docs.scripts.record import record_text
 from fscale.analysis.prediction import rule
 from fscale.analysis.prediction.record import FILE, Record, Width, records
 
@@ -79,5 +79,5 @@ def test_the_misfit_is_that_of_the_largest_known_anchor() -> None:
 
 
 def test_the_record_is_made_of_the_committed_data() -> None:
-    assert FILE.read_text() == evidence.record_text(), "run `make generated`"
+    assert FILE.read_text() == record_text(), "run `make generated`"
     assert records().keys() == {"this machine", "another machine"}
