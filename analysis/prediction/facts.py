@@ -77,7 +77,7 @@ def notes(results: Results, simulation: Results, made: Sequence[Prediction]) -> 
     )
     if machine.kernel != other.kernel:
         yield f"measured: Linux {machine.kernel}; simulated: another kernel, Linux {other.kernel}"
-    if machine.labels != other.labels:
+    if machine.tuning is not None and machine.labels != other.labels:
         labelled = "measurement" if machine.labels else "simulation"
         yield f"SELinux or AppArmor labels files in the {labelled} only, which all opens pay for"
     if disturbed := {one.start.name for one in made if one.limit.startswith("disturbed")}:

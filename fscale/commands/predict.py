@@ -22,6 +22,7 @@ from fscale.commands.options.simulated import core_counts
 from fscale.commands.options.writable import TERMINAL
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.results import NO_MEDIUM
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, say, terminal
 from fscale.runner import microbench
@@ -123,8 +124,8 @@ def _predict(
     console = terminal(ascii_only=only_ascii())
     for note in facts.notes(results, simulation, found.made):
         console.print(note)
-    several = len({(one.key.medium, one.key.mode) for one in found.made}) > 1
-    table = [Row([_name(one, several), *_cells(one)]) for one in found.made]
+    names = _names(found.made)
+    table = [Row([name, *_cells(one)]) for name, one in zip(names, found.made, strict=True)]
     console.print(Table(_COLUMNS, table))
     console.print(
         f"intervals hold about {LEVEL:.0%} of earlier predictions; rates are those of cores as "
@@ -154,9 +155,14 @@ def _machine(most: int) -> str:
     return next(fitting, _MACHINES[-1])
 
 
-def _name(one: Prediction, several: bool) -> str:
-    """The curve, with medium and mode if there are several."""
-    return f"{one.start.name} ({one.key.medium}, {one.key.mode})" if several else one.start.name
+def _names(made: Sequence[Prediction]) -> Iterator[str]:
+    """The curves, with their media and modes if there are several."""
+    several_media = len({one.key.medium for one in made} - {NO_MEDIUM}) > 1
+    several_modes = len({one.key.mode for one in made}) > 1
+    for one in made:
+        marks = [one.key.medium] if several_media and one.key.medium != NO_MEDIUM else []
+        marks += [one.key.mode] if several_modes else []
+        yield f"{one.start.name} ({', '.join(marks)})" if marks else one.start.name
 
 
 def _cells(one: Prediction) -> Iterator[str]:

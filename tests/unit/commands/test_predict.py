@@ -69,13 +69,22 @@ def test_json_and_csv_have_a_row_for_each_prediction(
     assert json.loads((tmp_path / "p.json").read_text()) == data
 
 
-def test_media_are_named_if_there_are_several(tmp_path: Path) -> None:
-    measured = [measured_cells(filesystem="ext4", medium=medium) for medium in ("ram", "brd")]
-    run = write_measured(tmp_path / "two", [cell for cells in measured for cell in cells])
-    simulation = write_simulated(tmp_path / "sim", simulated_cells(filesystem="ext4"))
-    done = predict(run, "--simulated", simulation, "--cores", "16")
-    for medium in ("ram", "brd"):
-        assert f"MWCL on ext4 ({medium}, buffered)" in done.stdout
+def test_media_and_modes_are_named_if_there_are_several(tmp_path: Path) -> None:
+    cells = [*measured_cells(), *measured_cells(filesystem="ext4", medium="ram")]
+    run = write_measured(tmp_path / "two", cells)
+    ext4 = simulated_cells(filesystem="ext4")
+    simulation = write_simulated(
+        tmp_path / "sim", [*simulated_cells(), *ext4, *simulated_cells(mode="direct")]
+    )
+    words = ["--simulated", simulation, "--cores", "16"]
+    plain = predict(run, *words).stdout
+    assert "MWCL on ext4  " in plain
+    cells += measured_cells(filesystem="ext4", medium="brd")
+    media = predict(write_measured(tmp_path / "media", cells), *words).stdout
+    assert all(f"MWCL on {name}  " in media for name in ("ext4 (ram)", "ext4 (brd)", "tmpfs"))
+    cells += measured_cells(mode="direct")
+    modes = predict(write_measured(tmp_path / "modes", cells), *words).stdout
+    assert all(f"MWCL on {name}  " in modes for name in ("ext4 (ram, buffered)", "tmpfs (direct)"))
 
 
 def test_where_both_disagree_it_cannot_tell(tmp_path: Path, simulation: Path) -> None:

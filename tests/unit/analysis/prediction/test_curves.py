@@ -13,7 +13,7 @@ from fscale.analysis.prediction.curves import Prediction, Predictions, predict, 
 from fscale.analysis.prediction.record import records
 from fscale.analysis.reader import load
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell
+from fscale.model.results import Cell, Tuning
 from fscale.sim import machine
 from tests.support.predicted import (
     measured_cells,
@@ -219,6 +219,11 @@ def test_labels_of_a_security_module_are_said(tmp_path: Path) -> None:
     run = load(write_measured(tmp_path / "two", measured_cells()))
     simulation = load(write_simulated(tmp_path / "sim", simulated_cells()))
     made = predict(run, simulation, (16,)).made
+    assert not any(note.startswith("SELinux") for note in facts.notes(run, simulation, made))
+    run.run.machine.tuning = Tuning(
+        turbo=None, idle_driver=None, idle_governor=None, idle_states={}, numa_balancing=None,
+        huge_pages=None, shmem_huge_pages=None,
+    )  # fmt: skip
     said = "SELinux or AppArmor labels files in the simulation only"
     assert any(note.startswith(said) for note in facts.notes(run, simulation, made))
     simulation.run.machine.kernel_cmdline = "quiet lsm=none"
