@@ -7,6 +7,7 @@ from datetime import datetime
 from fscale.model.bench import CpuTimes
 from fscale.model.files import printable
 from fscale.model.results import Cell, CellKey, Run
+from fscale.model.words import natural
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
@@ -15,7 +16,7 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
         cells,
         key=lambda c: (
             *(c.key.workload, c.key.medium, c.key.mode, c.key.filesystem),
-            *(options(c.key), c.key.side or "", c.key.profile or "", c.key.duration),
+            *(natural(c.key.variant), c.key.side or "", c.key.profile or "", c.key.duration),
             *(c.key.cores, c.key.repetition),
         ),
     )

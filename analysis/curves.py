@@ -3,7 +3,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +11,9 @@ from fscale.analysis.control import Control
 from fscale.analysis.summary import Point, Ratio
 from fscale.model import crew
 from fscale.model.bench import Descriptor
-from fscale.model.results import NO_MEDIUM
+from fscale.model.results import NO_MEDIUM, CellKey
 from fscale.model.topology import Layout
+from fscale.model.words import natural
 
 BACKGROUND = "Readers beside a writer"
 OTHER = "Other workloads"
@@ -129,11 +130,15 @@ class Curve:
 
     @property
     def share_of_linear(self) -> float | None:
-        """log(speed-up) / log(linear) at the highest core count: the matrix's colour."""
-        ratio = self.top_speedup
-        if ratio is None or self.linear <= 1:
+        """`share_at` the highest core count: the matrix's colour."""
+        return self.share_at(self.top)
+
+    def share_at(self, point: Point) -> float | None:
+        """log(speed-up) / log(linear) of a point; None without a base, or for the base."""
+        ratio, linear = self.speedup(point), self.linear_at(point)
+        if ratio is None or linear <= 1:
             return None
-        return math.log(ratio.value) / math.log(self.linear)
+        return math.log(ratio.value) / math.log(linear)
 
     @property
     def kept(self) -> float:
@@ -264,11 +269,20 @@ class Page:
         return list(dict.fromkeys(c.name for p in self.panels for c in p.curves))
 
 
-def _variant(point: Point, durations: set[float]) -> str:
-    key = point.key
-    parts = [f"{name}={value}" for name, value in sorted(key.options.items())]
-    # Several runs are told apart by their labels, so that their curves share a panel.
-    parts += [crew.label(key)] if key.crew and point.run is None else []
+def _usual_crew(points: Iterable[Point]) -> dict[str, str | int]:
+    """The usual crew, as far as each run has a single one, which its label tells."""
+    usual: dict[str, str | int] = {}
+    for name in (crew.WORKERS_PER_CPU, crew.PLACEMENT):
+        by_run: dict[str | None, set[object]] = defaultdict(set)
+        for point in points:
+            by_run[point.run].add(getattr(point.key, name))
+        if all(len(values) == 1 for values in by_run.values()):
+            usual[name] = crew.DEFAULTS[name]
+    return usual
+
+
+def _variant(key: CellKey, durations: set[float], usual: Mapping[str, str | int]) -> str:
+    parts = [variant] if (variant := key.model_copy(update=usual).variant) else []
     if len(durations) > 1:
         parts.append(f"{key.duration:g} s")
     return " ".join(parts)
@@ -373,17 +387,21 @@ def _groups(
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:
         durations[point.key.workload].add(point.key.duration)
+    # Several runs are told apart by their labels, so that their curves share a panel.
+    usual = _usual_crew(points) if any(point.run for point in points) else {}
     panels: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for point in points:
         workload = point.key.workload
-        panels[workload, _variant(point, durations[workload])].append(point)
+        panels[workload, _variant(point.key, durations[workload], usual)].append(point)
 
     def rank(item: tuple[str, str]) -> tuple[bool, bool, str, str, int, str, str]:
-        described = descriptors.get(item[0])
+        workload, variant = item
+        described = descriptors.get(workload)
+        last = workload, natural(variant)
         if described is None:
-            return (True, False, "", "", 0, *item)
+            return (True, False, "", "", 0, *last)
         sharing = SHARING.index(described.sharing)
-        return (False, described.background, described.type, described.action, sharing, *item)
+        return (False, described.background, described.type, described.action, sharing, *last)
 
     groups: dict[str, list[Panel]] = defaultdict(list)
     for workload, variant in sorted(panels, key=rank):

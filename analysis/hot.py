@@ -181,7 +181,7 @@ def describe_points(points: Iterable[Point]) -> list[str]:
         key = row.point.key
         shares = ", ".join(f"{name} {share:.0%}" for name, share in row.shares.items())
         lines.append(
-            f"{key.workload} {key.filesystem} x{key.cores} (simulated): "
+            f"{key.load} {key.filesystem} x{key.cores} (simulated): "
             f"{row.point.median:,.0f}/s; {shares}"
         )
         for one in hot(row.point):

@@ -114,7 +114,7 @@ def _name(subject: Subject) -> str:
 
 
 def _place(subject: Subject) -> str:
-    return f"{subject.workload} on {wording.short_filesystem(subject)}"
+    return f"{subject.load} on {wording.short_filesystem(subject)}"
 
 
 def _cores(subject: Subject) -> str:

@@ -25,6 +25,7 @@ from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
 
 _USUAL = {f"suite.{key}": value for key, value in crew.DEFAULTS.items()}
+_WORKERS = f"suite.{crew.WORKERS_PER_CPU}"
 Points = set[tuple[str, str, str]]
 """workload, file system and medium"""
 
@@ -46,7 +47,7 @@ def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, 
 def _facts_of(run: Run, points: Points) -> dict[str, Any]:
     """The facts of a run about the given points only."""
     workloads, filesystems, media = ({point[part] for point in points} for part in range(3))
-    return collect_facts(
+    facts = collect_facts(
         run.model_copy(
             update={
                 "workloads": [w for w in run.workloads if w["id"] in workloads],
@@ -56,6 +57,9 @@ def _facts_of(run: Run, points: Points) -> dict[str, Any]:
             }
         )
     )
+    # The points of a sweep of workers have their own number, by which they match.
+    swept = isinstance(facts[_WORKERS], list)
+    return {key: value for key, value in facts.items() if not (swept and key == _WORKERS)}
 
 
 def digest(facts: dict[str, Any]) -> str:

@@ -27,7 +27,14 @@ class Subject(Strict, frozen=True):
     mode: Mode
     cores: tuple[int, ...]
     duration: float
-    options: tuple[tuple[str, int | str], ...] = ()
+    options: tuple[tuple[str, int | str], ...] = Field(
+        default=(), description="workload options, and workers_per_cpu if it is not 1"
+    )
+
+    @property
+    def load(self) -> str:
+        """The workload with its options."""
+        return f"{self.workload}{self._options}"
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -21,9 +21,12 @@ from fscale.analysis.metrics import (
     Metric,
     why_missing,
 )
+from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.results import Cell, CellKey
+from fscale.model.words import natural
 
-Place = tuple[str, str]  # file system and medium
+Common = Mapping[str, str | int]
+"""parts of a cell's key in which sides may differ and match, with the values of BASE"""
 Points = dict[Subject, tuple[list[Cell], list[Cell]]]
 """the cells of BASE and NEW by their subject"""
 
@@ -67,18 +70,29 @@ class Pairing:
     missing_in_new: list[str]
 
 
-def subject_of(key: CellKey, place: Place | None = None) -> Subject:
-    """The subject of which a cell is a repetition; `place` replaces its file system and medium."""
-    filesystem, medium = place or (key.filesystem, key.medium)
+def subject_of(key: CellKey, common: Common | None = None) -> Subject:
+    """The subject of which a cell is a repetition; `common` replaces parts of its key."""
+    named = key.model_copy(update=common)
+    workers = [(name, n) for name, n in named.crew.items() if name == WORKERS_PER_CPU]
     return Subject(
-        workload=key.workload,
-        filesystem=filesystem,
-        medium=medium,
-        mode=key.mode,
-        cores=(key.cores,),
-        duration=key.duration,
-        options=tuple(sorted(key.options.items())),
+        workload=named.workload,
+        filesystem=named.filesystem,
+        medium=named.medium,
+        mode=named.mode,
+        cores=(named.cores,),
+        duration=named.duration,
+        options=(*sorted(named.options.items()), *workers),
     )
+
+
+def common_of(sides: Sequence[Collection[CellKey]]) -> Common:
+    """The parts of which each side has a single value: cells match whatever the others' value."""
+    common: dict[str, str | int] = {}
+    for names in (("filesystem", "medium"), (WORKERS_PER_CPU,)):
+        values = [{tuple(getattr(key, name) for name in names) for key in keys} for keys in sides]
+        if all(len(one) == 1 for one in values):
+            common |= zip(names, next(iter(values[0])), strict=True)
+    return common
 
 
 JUDGED = (*VALUES, INSTRUCTIONS)
@@ -91,14 +105,13 @@ def match_cells(base: Collection[Cell], new: Collection[Cell]) -> Points:
     """Match the cells of both sides by subject; a subject that one side lacks has no cells there.
 
     If each side has a single file system on a single medium, the two are paired whatever their
-    names, and the subjects are named after BASE.
+    names, and so are single numbers of workers per CPU; the subjects are named after BASE.
     """
-    places = [{(c.key.filesystem, c.key.medium) for c in cells} for cells in (base, new)]
-    place = next(iter(places[0])) if len(places[0]) == len(places[1]) == 1 else None
+    common = common_of([[cell.key for cell in cells] for cells in (base, new)])
     points: Points = defaultdict(lambda: ([], []))
     for side, cells in enumerate((base, new)):
         for cell in cells:
-            points[subject_of(cell.key, place)][side].append(cell)
+            points[subject_of(cell.key, common)][side].append(cell)
     return dict(points)
 
 
@@ -143,13 +156,14 @@ def _sliced(cells: Iterable[Cell]) -> dict[int, Cell]:
     }
 
 
-def _order(test: Test) -> tuple[str, str, str, str, tuple[int, ...], str]:
+def _order(test: Test) -> tuple[str, str, str, str, str, tuple[int, ...], str]:
     subject = test.subject
     return (
         subject.workload,
         subject.filesystem,
         subject.medium,
         subject.mode,
+        natural(subject.load),
         subject.cores,
         test.metric,
     )

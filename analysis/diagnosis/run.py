@@ -19,6 +19,7 @@ from fscale.analysis.summary import summarise
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
+from fscale.model.words import natural
 
 if TYPE_CHECKING:
     from fscale.analysis.diagnosis.usl import Fit
@@ -146,7 +147,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         base = None if base is point_triage else base
         judgement = judge_point(point_triage, curve, base)
         diagnosed.append(Diagnosed(point_triage, curve, judgement, suspects_of(point_triage, base)))
-    diagnosed.sort(key=lambda d: (d.key.workload, d.key.filesystem, d.key.medium, d.key.cores))
+    diagnosed.sort(key=lambda d: (natural(d.key.load), d.key.filesystem, d.key.medium, d.key.cores))
     return Diagnosis(
         diagnosed,
         costs(results),
@@ -226,7 +227,7 @@ def table(diagnosis: Diagnosis, results: Results) -> list[BottleneckRow]:
                     name,
                     worst.name.scope or "not known",
                     [_operation(results, w) for w in workloads],
-                    f"{point.key.workload} at {point.key.cores} cores: "
+                    f"{point.key.load} at {point.key.cores} cores: "
                     f"{100 * worst.share:.1f}% of the cores' time; named by "
                     f"{worst.evidence}",
                     rule.table3 if rule else None,

@@ -130,7 +130,7 @@ def _sentence(
     confidence: Confidence | None,
 ) -> str:
     key = triage.key
-    start = f"{key.workload} on {key.filesystem}"
+    start = f"{key.load} on {key.filesystem}"
     linear = "" if efficiency is None else f" ({100 * efficiency:.0f}% of linear)"
     if shape is Shape.SCALES:
         start += f" scales to {key.cores} cores{linear}"

@@ -85,7 +85,10 @@ class _Tests:
         test: dict[str, Any] = {
             "id": self._id(f"{self._run}:{cell.id}"),
             **self._common,
-            "path": make_path(key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c"),
+            "path": make_path(
+                *(key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c"),
+                *key.variant.split(),
+            ),
             "status": _STATUS[outcome(cell)],
             "comment": describe_cell(cell),
             "misc": {
@@ -152,13 +155,18 @@ def render_comparison(
         {
             "id": about.id(f"{run}:{test.subject}:{test.what}"),
             **common,
-            "path": make_path(*test.subject.split()[:_SUBJECT_PARTS], test.what),
+            "path": make_path(*_place(test.subject.split()), test.what),
             "status": statuses[test.outcome],
             **_details(test),
         }
         for test in verdict_tests(comparison, seconds)
     ]
     return about.document(kernel, architecture, tests)
+
+
+def _place(subject: list[str]) -> list[str]:
+    """The words of a subject's name without its duration."""
+    return [*subject[:_SUBJECT_PARTS], *subject[_SUBJECT_PARTS + 1 :]]
 
 
 def _details(test: VerdictTest) -> dict[str, Any]:

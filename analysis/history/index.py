@@ -197,9 +197,11 @@ def _points(
     cells: dict[tuple[Subject, str], list[Cell]] = defaultdict(list)
     for cell in results.scored:
         cells[subject_of(cell.key), cell.key.side or ""].append(cell)
+    # The subject has the number of workers, because a sweep has several.
+    rest = crew.words(results.run, (crew.PLACEMENT, crew.KEEP_FREE))
     for (subject, side), group in cells.items():
         definition = digests[subject.workload, subject.filesystem, subject.medium]
-        place = " ".join(filter(None, [subject.circumstances, crew.words(results.run)]))
+        place = " ".join(filter(None, [subject.circumstances, rest]))
         where = (subject.workload, subject.filesystem, place, *subject.cores)
         for metric, value_of in VALUES.items():
             taken = [(cell, value_of(cell)) for cell in group]
@@ -210,7 +212,7 @@ def _points(
                 spread = Spread.of(values)
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))
                 disturbed = sum(cell.disturbed is not None for cell, _ in known)
-                name = " ".join(filter(None, [subject.name, crew.words(results.run)]))
+                name = " ".join(filter(None, [subject.name, rest]))
                 yield name, *where, side, metric, definition, group[0].unit, *figures, disturbed
 
 

@@ -68,7 +68,7 @@ def _flames(point: Diagnosed) -> list[Flame]:
     """The point's flame graphs; none without a profile, or without a program to draw them."""
     if flame.tool() is None:
         return []
-    name = f"{point.key.workload} {point.key.filesystem}, {point.key.cores} cores"
+    name = f"{point.key.load} {point.key.filesystem}, {point.key.cores} cores"
     folded = []
     if point.triage.cpu is not None:
         folded.append(("on CPU", flame.fold_cpu(point.triage.cpu)))

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.pairs import Place, subject_of
+from fscale.analysis.compare.pairs import Common, common_of, subject_of
 from fscale.analysis.control import Control, control_of
 from fscale.analysis.curves import Curve, Page, Panel, arrange
 from fscale.analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, profiled, unprofiled
@@ -169,7 +169,7 @@ class Report:
         return dict(self.judged) if self.judged else against_first(self.members, self.allow)
 
     @cached_property
-    def place(self) -> Place | None:
+    def place(self) -> tuple[str, str] | None:
         """The first run's file system and medium, if each run has a single one of both.
 
         Such runs are judged as if they had the same, like in `compare`. None if a run has several,
@@ -183,10 +183,15 @@ class Report:
             return None
         return next(iter(places[0]))
 
+    @cached_property
+    def common(self) -> Common:
+        """The parts of keys by which points of the runs match, as in `compare`."""
+        return common_of([[p.key for p in self.points if p.run == m.label] for m in self.members])
+
     def change_of(self, point: Point) -> str | None:
         """The change of a point from the first run, with its verdict; None if not judged."""
         against = self.against.get(str(point.run)) if self.several else None
-        judged = against.rates.get(subject_of(point.key, self.place)) if against else None
+        judged = against.rates.get(subject_of(point.key, self.common)) if against else None
         if judged is None or judged.p is None:
             return None
         change = wording.estimate(judged.ratio, judged.low, judged.high)

@@ -56,7 +56,7 @@ def rows(report: Report) -> list[SubjectRow]:
             points = sorted(panel.points, key=lambda p: p.key.cores)
             names = list(dict.fromkeys(c.filesystem for c in panel.curves))
             for point in sorted(points, key=lambda p: names.index(p.key.filesystem)):
-                subject = subject_of(point.key, place)
+                subject = subject_of(point.key, report.common)
                 where.setdefault(subject, (panel.name, report.anchor(page, panel)))
                 by_subject.setdefault(subject, {})[point.run] = point
     if place:  # several file systems share a row

@@ -15,7 +15,7 @@ def _build(report: Report) -> str | None:
     tops: dict[tuple[str, str, str, str], Point] = {}
     for row in simulated:
         key = row.point.key
-        curve = (key.workload, key.filesystem, key.medium, key.mode)
+        curve = (key.load, key.filesystem, key.medium, key.mode)
         if curve not in tops or tops[curve].key.cores < key.cores:
             tops[curve] = row.point
     shown = {point.key.point for point in tops.values()}

@@ -96,11 +96,11 @@ def make(
         for name, prepared, side in (("A", a, base), ("B", b, new))
     }
     cut = {
-        key.workload: _slicing(key, setups, slices, slicing, settings)
-        for key in {key.workload: key for key in a.cells}.values()
+        name: _slicing(key, setups, slices, slicing, settings)
+        for name, key in {key.load: key for key in a.cells}.items()
     }
     points = [
-        PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.workload])
+        PairedPoint(_labelled(one, base), _labelled(other, new), cut[one.load])
         for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
     points = [continued_point(point, store) for point in points]

@@ -15,7 +15,7 @@ ONE_EACH = {"repetitions": 1, "control": 0, "remeasure": 0}
 
 def place(key: CellKey) -> tuple[str, str, int]:
     """The identity of a point, without the file system, which may differ between the sides."""
-    return key.workload, key.mode, key.cores
+    return key.load, key.mode, key.cores
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class ProgressLines:
                     cells[cell.key.side].append(cell)
             shown = _changes([cells[side] for side in SIDES], self._metrics)
             key = point.base
-            self._steps.note(f"    {key.workload}, {key.cores} cores: {shown or 'no ratio'}")
+            self._steps.note(f"    {key.load}, {key.cores} cores: {shown or 'no ratio'}")
         self._steps.note(f"    {duration(max(0.0, left))} left")
         self._rounds += 1
         if self._rounds == 1 and batch:

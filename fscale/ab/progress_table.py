@@ -125,6 +125,6 @@ class ProgressTable:
 
 
 def title(key: CellKey) -> str:
-    """A short name of a point: workload, mode and cores."""
+    """A short name of a point: workload, options, mode and cores."""
     mode = "" if key.mode == "buffered" else f" {key.mode}"
-    return f"{key.workload}{mode} x{key.cores}"
+    return f"{key.load}{mode} x{key.cores}"

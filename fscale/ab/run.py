@@ -27,12 +27,12 @@ def preview(plan: Plan, show: Callable[[str], None]) -> None:
         for point in plan.points:
             if point.slicing:
                 keys = {side: point.key(side, 1) for side in "AB"}
-                show(f"# both sides take turns: {keys['A'].id}")
+                show(f"# both sides take turns: {keys['A'].id} {keys['A'].variant}".rstrip())
                 preview_pair(session, plan.setups, keys, point.slicing, plan.run.seed)
                 continue
             for key in order(point, 1, plan.run.seed):
                 assert key.side is not None
-                show(f"# side {key.side}: {key.id}")
+                show(f"# side {key.side}: {key.id} {key.variant}".rstrip())
                 session.setup = plan.setups[key.side]
                 session.cell(key)
         show("# further rounds follow until all is decided; then the machine's state is restored")

@@ -172,7 +172,7 @@ def _show(console: Console, point: Diagnosed, *, stacks: bool, least: float) -> 
     """`least`: the share of the cores' time from which an object is shown."""
     key = point.key
     cores = plural(key.cores, "core")
-    console.rule(f"{key.workload} {key.filesystem} {key.medium} {key.mode}, {cores}")
+    console.rule(f"{key.load} {key.filesystem} {key.medium} {key.mode}, {cores}")
     if key.cores > 1:  # the sentence is about the curve
         console.print(point.judgement.sentence, markup=False)
     listed = [s for s in point.triage.suspects if s.share >= least][:_LINES]
@@ -274,7 +274,7 @@ def _markdown(diagnosis: Diagnosis) -> list[str]:
         if point.key.cores == 1:
             continue
         linear = point.judgement.efficiency
-        cells = [point.key.workload, point.key.filesystem, str(point.key.cores)]
+        cells = [point.key.load, point.key.filesystem, str(point.key.cores)]
         cells.append("" if linear is None else f"{100 * linear:.0f}%")
         first = next(iter(point.suspects), None)
         if first is None:
@@ -311,7 +311,7 @@ def _write_flames(diagnosis: Diagnosis, directory: Path) -> None:
 def _draw_flames(diagnosis: Diagnosis, folder: Folder) -> None:
     for point in diagnosis.points:
         cores = plural(point.key.cores, "core")
-        title = f"{point.key.workload} {point.key.filesystem}, {cores}"
+        title = f"{point.key.load} {point.key.filesystem}, {cores}"
         if point.triage.cpu is not None and point.triage.cpu.samples.total:
             drawn = flame.svg(flame.fold_cpu(point.triage.cpu), f"{title}: on CPU")
             folder.write(flame_name(point.key, "cpu"), drawn)

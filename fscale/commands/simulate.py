@@ -254,7 +254,7 @@ def _simulate(
     for answer in answers(cells):
         key = answer.key
         console.print(
-            f"{key.workload} {key.filesystem} x{key.cores} without {answer.object}: "
+            f"{key.load} {key.filesystem} x{key.cores} without {answer.object}: "
             f"{answer.gain:.2f} times the throughput",
             soft_wrap=True,
         )

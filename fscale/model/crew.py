@@ -4,7 +4,10 @@
 `CellKey.crew` has the part of it that a cell's name contains.
 """
 
-from fscale.model.results import CellKey, Machine, Run
+from collections.abc import Collection
+from typing import Any
+
+from fscale.model.results import Machine, Run
 from fscale.model.words import plural, ranges
 
 WORKERS_PER_CPU, PLACEMENT, KEEP_FREE = "workers_per_cpu", "placement", "keep_free"
@@ -12,31 +15,30 @@ DEFAULTS: dict[str, int | str] = {WORKERS_PER_CPU: 1, PLACEMENT: "packed", KEEP_
 """keys of a suite -> their values in runs that do not record them"""
 
 
-def chosen(run: Run) -> dict[str, int | str]:
-    """Return the values of a run; `keep_free` is the number of CPUs, also if a share was given."""
+def chosen(run: Run) -> dict[str, Any]:
+    """Return the values of a run; `keep_free` is the number of CPUs, also if a share was given.
+
+    `workers_per_cpu` is a list if the run is a sweep of it.
+    """
     recorded = {name: run.suite.get(name, usual) for name, usual in DEFAULTS.items()}
     return recorded | {KEEP_FREE: len(run.machine.kept_free)}
 
 
-def words(run: Run) -> str:
+def words(run: Run, keys: Collection[str] = tuple(DEFAULTS)) -> str:
     """Return the values that are not the defaults, as `--set` takes them; empty if all are."""
     values = chosen(run)
-    return " ".join(f"{k}={v}" for k, v in values.items() if v != DEFAULTS[k])
-
-
-def label(key: CellKey) -> str:
-    """Return the same for a cell, whose key does not contain `keep_free`."""
-    return " ".join(f"{name}={value}" for name, value in key.crew.items())
+    return " ".join(f"{k}={values[k]}" for k in keys if values[k] != DEFAULTS[k])
 
 
 def sentences(run: Run) -> list[str]:
     """Describe the values that are not the defaults, one sentence each."""
     values, machine = chosen(run), run.machine
     lines = []
-    if values[WORKERS_PER_CPU] != DEFAULTS[WORKERS_PER_CPU]:
+    if (workers := values[WORKERS_PER_CPU]) != DEFAULTS[WORKERS_PER_CPU]:
+        counts = " or ".join(map(str, workers)) if isinstance(workers, list) else workers
         lines.append(
-            f"{values[WORKERS_PER_CPU]} workers share each CPU under test (oversubscription), so "
-            "figures include the work of the scheduler"
+            f"{counts} workers share each CPU under test (oversubscription), so figures include "
+            "the work of the scheduler"
         )
     if values[PLACEMENT] != DEFAULTS[PLACEMENT]:
         lines.append(

@@ -76,6 +76,16 @@ class CellKey(Strict):
         return {name: value for name, value in chosen.items() if value != _CREW[name]}
 
     @property
+    def variant(self) -> str:
+        """The options, and the crew, by which points of a workload differ: "block=4096"."""
+        return " ".join(f"{k}={v}" for k, v in [*sorted(self.options.items()), *self.crew.items()])
+
+    @property
+    def load(self) -> str:
+        """The workload with its variant."""
+        return f"{self.workload} {self.variant}".strip()
+
+    @property
     def control(self) -> bool:
         """Whether it is a control cell, which measures the machine itself and is never scored."""
         return self.filesystem == NO_FILESYSTEM

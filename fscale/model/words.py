@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers in sentences."""
+"""Numbers in sentences and names."""
+
+import re
+
+LONGEST = 18  # digits of a number in a name
 
 
 def plural(count: int, noun: str) -> str:
@@ -16,3 +20,8 @@ def ranges(numbers: list[int]) -> str:
         else:
             runs.append([number])
     return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)
+
+
+def natural(text: str) -> str:
+    """Sort key by which numbers in texts ascend: `block=4096` is before `block=16384`."""
+    return re.sub("[0-9]+", lambda number: number[0].zfill(LONGEST), text)

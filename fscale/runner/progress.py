@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from fscale.model import crew
 from fscale.model.results import Cell, CellKey
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import terminal
-from fscale.model.words import plural
+from fscale.model.words import natural, plural
 
 # Seconds per cell for mkfs, mount, set-up and unmount: `make run` on two cores took 422 s for 304
 # cells of 0.6 s, with build and report.
@@ -106,9 +105,8 @@ class Reporter:
 
 def _name(key: CellKey) -> str:
     mode = "" if key.mode == "buffered" else f" {key.mode}"
-    workers = f" {crew.label(key)}" if key.crew else ""
     profile = f" ({key.profile})" if key.profile else ""
-    where = f"{key.workload} {key.filesystem}{mode} x{key.cores}{workers}"
+    where = f"{key.load} {key.filesystem}{mode} x{key.cores}"
     return f"{where} r{key.repetition}{profile}"
 
 
@@ -124,7 +122,7 @@ def summary(cells: Iterable[Cell]) -> Table:
     rates: dict[tuple[str, str], dict[tuple[str, str, int], list[float]]] = {}
     for cell in cells:
         if cell.status == "ok" and not cell.key.profile and not cell.key.control:
-            row = rates.setdefault((cell.key.workload, cell.key.mode), {})
+            row = rates.setdefault((cell.key.load, cell.key.mode), {})
             column = (cell.key.medium, cell.key.filesystem, cell.key.cores)
             row.setdefault(column, []).append(cell.ops_per_second)
     columns = sorted({column for row in rates.values() for column in row})
@@ -140,11 +138,11 @@ def summary(cells: Iterable[Cell]) -> Table:
     rows = [
         Row(
             [
-                workload if mode == "buffered" else f"{workload} {mode}",
+                load if mode == "buffered" else f"{load} {mode}",
                 *(_short(statistics.median(row[c])) if c in row else "" for c in columns),
             ]
         )
-        for (workload, mode), row in sorted(rates.items())
+        for (load, mode), row in sorted(rates.items(), key=lambda one: natural(" ".join(one[0])))
     ]
     return Table([Column("workload"), *heads], rows)
 

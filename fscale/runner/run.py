@@ -31,7 +31,8 @@ def preview(prepared: Prepared, say: Callable[[str], None]) -> None:
     with session.opened():
         for number, key in enumerate(prepared.cells, 1):
             done = " (already finished)" if prepared.store.finished(key) else ""
-            say(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
+            name = f"{key.id} {key.variant}".rstrip()
+            say(f"# cell {number}/{len(prepared.cells)}: {name}{done}")
             if not done:
                 session.cell(key)
         say("# restore the machine's state")

@@ -55,7 +55,7 @@ def plan_whatif(prepared: PreparedSweep, cells: Iterable[Cell], most: int) -> Pr
     good = [c for c in cells if c.status == "ok" and c.simulation and c.key.side is None]
     top: dict[tuple[str, str], Cell] = {}
     for cell in sorted(good, key=lambda c: (-c.key.cores, c.key.repetition)):
-        top.setdefault((cell.key.workload, cell.key.filesystem), cell)
+        top.setdefault((cell.key.load, cell.key.filesystem), cell)
     freed: dict[str, Freed] = {}
     keys: list[CellKey] = []
     for cell in top.values():

@@ -38,7 +38,7 @@ DryRunOption = Annotated[
 
 def warn_ignored_duration(plan: "Plan", duration: float | None) -> None:
     """Print which workloads ignore --duration because they are measured in slices."""
-    sliced = dict.fromkeys(p.base.workload for p in plan.points if p.slicing)
+    sliced = dict.fromkeys(p.base.load for p in plan.points if p.slicing)
     if duration is not None and sliced:
         say(
             f"note: --duration has no effect on {', '.join(sliced)}, measured in slices; --whole "

@@ -323,6 +323,34 @@ def test_several_workers_per_cpu_take_no_turns(prepare: Preparer, tmp_path: Path
     assert {point.base.workers_per_cpu for point in found.points} == {2}
 
 
+def test_each_value_of_a_sweep_is_a_point_that_is_cut_by_itself(
+    prepare: Preparer, tmp_path: Path
+) -> None:
+    """Of equal workloads, one in a steady state (`keep`) has no tail that slices can judge."""
+
+    def sweep(prepared: Prepared, name: str) -> None:
+        values = (200, 0, 100) if name == "side-a" else (0, 100, 200)
+        prepared.cells = [
+            key.model_copy(update={"options": {"keep": value}})
+            for value in values
+            for key in prepared.cells
+            if key.workload == "DRBL"
+        ]
+
+    prepare.change = sweep
+    latencies = ("p99", THROUGHPUT)
+    found = plan.make(
+        request(tmp_path / "a"), parse("ext4:mount=data=journal"), parse("xfs"),
+        Settings.model_validate({"metrics": latencies}), 20, slices=None,
+    )  # fmt: skip
+    assert [(p.base.load, p.base.cores) for p in found.points] == [
+        (f"DRBL keep={value}", cores) for value in (0, 100, 200) for cores in (1, 2)
+    ]
+    assert all(p.new == p.base.model_copy(update={"filesystem": "xfs"}) for p in found.points)
+    assert [p.slicing is not None for p in found.points] == [True, True, False, False, False, False]
+    assert list(found.run.suite["slices"]) == ["DRBL keep=0"]
+
+
 @pytest.mark.parametrize("odd", ["side-a", "side-b"])
 def test_what_can_is_cut_and_what_puts_work_off_settles(
     prepare: Preparer, tmp_path: Path, odd: str

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How long a run will take, said before it starts."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from fscale.analysis.summary import QUARTILES_FROM
 from fscale.model import paths
 from fscale.model.catalogue import load_suite
 from fscale.model.results import CellKey
-from fscale.runner.progress import FRESH, estimate_seconds, format_estimate, tally
+from fscale.runner.progress import FRESH, estimate_seconds, format_estimate, summary, tally
 from tests.support import synthetic
 from tests.support.runner import fake_bench, fscale, suite
 
@@ -23,6 +25,20 @@ def keys(count: int, duration: float) -> list[CellKey]:
 def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
     assert estimate_seconds(keys(10, 30), 5) == pytest.approx(10 * (30 + 5 + FRESH))
     assert format_estimate(keys(304, 0.5), 0.1).startswith("304 cells to measure: about 7:0")
+
+
+def test_the_last_table_has_a_row_for_each_value_of_a_sweep() -> None:
+    rates = {512: 1.0, 4096: 3.0, 16384: 5.0}
+    cells = [
+        synthetic.bare_cell(synthetic.key(r, options={"block": block}), rate * r)
+        for block, rate in reversed(rates.items())
+        for r in (1, 2, 3)
+    ]
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(summary(cells))
+    lines = console.export_text().splitlines()
+    rows = [line.split() for line in lines if line.startswith("DRBL")]
+    assert rows == [["DRBL", f"block={block}", f"{2 * rate:g}"] for block, rate in rates.items()]
 
 
 def test_a_tally_has_what_was_disturbed_and_what_was_measured_again() -> None:

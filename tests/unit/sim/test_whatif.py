@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which objects a what-if makes free, and how it ranks them."""
 
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from fscale.analysis.whatif import answers
 from fscale.model.results import Cell
@@ -18,7 +20,8 @@ def line(thing: str, stall: int, *rules: str) -> HotLine:
 
 def cell(rate: float, repetition: int = 1, **changed: Any) -> Cell:
     free = changed.pop("free", [])
-    key = synthetic.key(repetition, workload="DRBH", medium="brd", cores=8, **changed)
+    fields = {"workload": "DRBH", "medium": "brd", "cores": 8} | changed
+    key = synthetic.key(repetition, **fields)
     simulation = Simulation(seed=1, free=free, windows=[], lines=[], host_seconds=1)
     return synthetic.bare_cell(key, rate, simulation=simulation)
 
@@ -51,3 +54,20 @@ def test_the_largest_gain_comes_first() -> None:
         *(cell(rate, n, side="free-2", free=["another"]) for n, rate in enumerate((30, 20), 1)),
     ]
     assert [(a.object, a.gain) for a in answers(cells)] == [("another", 2.5), ("the hottest", 1.2)]
+
+
+def test_each_value_of_a_sweep_has_objects_of_its_own() -> None:
+    """The most cores of each curve are simulated again, not those of one value alone."""
+    cells = [
+        cell(10.0, options={"block": block}, cores=cores)
+        for block in (512, 1024)
+        for cores in (4, 8)
+    ]
+    for one in cells:
+        assert one.simulation is not None
+        one.simulation.lines = [line("rename_lock", 60, "va:0x40-0x80")]
+    run = synthetic.run()
+    prepared = SimpleNamespace(run=run, cells=[c.key for c in cells])
+    with patch.object(whatif, "replace", lambda _, **changes: SimpleNamespace(**changes)):
+        planned = whatif.plan_whatif(prepared, cells, 1)  # type: ignore[arg-type]
+    assert {(k.options["block"], k.cores) for k in planned.cells} == {(512, 8), (1024, 8)}

@@ -23,7 +23,10 @@ def metrics_of(pairing: Pairing) -> list[str]:
 def test_a_subject_is_a_cell_without_its_repetition() -> None:
     found = subject_of(key(7, cores=4, options={"b": 1, "a": "x"}, side="A"))
     assert found.name == "DRBL ext4 ram buffered 4c 1s a=x b=1"
-    assert subject_of(key(), ("xfs", "disk")).name == "DRBL xfs disk buffered 1c 1s"
+    assert (
+        subject_of(key(), {"filesystem": "xfs", "medium": "disk"}).name
+        == "DRBL xfs disk buffered 1c 1s"
+    )
 
 
 def test_each_metric_has_a_test_with_its_values() -> None:
