@@ -48,7 +48,7 @@ def make(
         _check_counts(settings)
     if slices:
         _check_pairs(arguments, options, settings, repetitions)
-        if reason := why_oversubscribed(suite.workers_per_cpu):
+        if reason := why_oversubscribed(max(suite.worker_counts)):
             raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     else:
         check_boots(settings, repetitions)

@@ -38,6 +38,7 @@ More examples:
     fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p
     fscale run quick --set latency=true --set warmup=1 --output results/l
     fscale run quick --cores 1-8,50%,100% --set workers_per_cpu=2 --output results/w
+    fscale run quick --workload DWAL --option DWAL.block=4k,16k,64k --output results/b    # a sweep
     fscale run quick --dir /srv/scratch --output results/y    # without root
     fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap
     fscale run quick --device /dev/disk/by-id/NAME --output results/z

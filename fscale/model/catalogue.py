@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fscale.model import filetest, paths, variant
+from fscale.model import alternatives, filetest, paths, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.files import parse_toml
@@ -39,7 +39,7 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
 
 
 def _is_branch(part: int | str) -> bool:
-    return isinstance(part, str) and ("[" in part or part in {"str", "int"})
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "constrained-int"})
 
 
 def load_toml(path: Path, model: type[Model]) -> Model:
@@ -124,18 +124,27 @@ def split_names(text: str) -> list[str]:
 
 
 def split_filesystems(text: str) -> list[str]:
-    """Split a comma-separated text into file systems.
+    """Split a comma-separated text into file systems, those of alternatives in braces among them.
 
     Commas also separate mount options and features. A part belongs to the file system before it if
-    that one has options and the part itself is not the name of a file system.
+    that one has an open brace, or has options while the part is not the name of a file system.
+
+    Raises:
+        FscaleError: an alternative is given twice.
     """
     filesystems: list[str] = []
     for word in split_names(text):
-        if filesystems and variant.has_options(filesystems[-1]) and not is_filesystem(word):
+        last = filesystems[-1] if filesystems else ""
+        if last.count("{") > last.count("}") or (
+            variant.has_options(last) and not is_filesystem(word)
+        ):
             filesystems[-1] += f",{word}"
         else:
             filesystems.append(word)
-    return filesystems
+    try:
+        return [one for text in filesystems for one in alternatives.expand(text)]
+    except ValueError as error:
+        raise FscaleError(str(error)) from None
 
 
 def is_path(name: str) -> bool:

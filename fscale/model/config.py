@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fscale.model import corecounts, kernelfile
+from fscale.model.alternatives import expand, first_twice
 from fscale.model.bench import Mode, Strict
 from fscale.model.limits import (
     MOST_CORES,
@@ -63,12 +64,26 @@ def _number_or_share(value: object) -> object:
     )
 
 
+def _expanded(texts: list[str]) -> list[str]:
+    return [one for text in texts for one in expand(text)]
+
+
+def _once(value: int | list[int]) -> int | list[int]:
+    if isinstance(value, list) and (twice := first_twice(value)):
+        raise ValueError(f"{twice} is given twice; give each number once")
+    return value
+
+
 Bytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1)]
 SizeOrShare = Annotated[
     int | Annotated[str, Field(pattern=r"^[1-9]\d?%$")], BeforeValidator(_size_or_share)
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+]*$")]
 Options = dict[str, int | str]
+"""the options of a workload in one cell"""
+OptionValues = dict[str, int | str | Annotated[list[int | str], Field(min_length=1)]]
+"""the options of a workload in a suite; a list makes a sweep"""
+WorkerCount = Annotated[int, Field(ge=1, le=MOST_WORKERS_PER_CPU)]
 Placement = Literal["interleave", "local"] | Annotated[int, Field(ge=0)]
 ColourName = Literal["black", "blue", "vermillion", "green", "purple", "orange", "sky blue"]
 
@@ -80,8 +95,10 @@ class Suite(Strict):
     workloads: Annotated[list[str], Field(min_length=1)] | Literal["all"] = Field(
         description="ids as in `fscale list workloads`"
     )
-    filesystems: list[str] = Field(
-        min_length=1, description="names or TOML files, with options as --fs takes them"
+    filesystems: Annotated[list[str], AfterValidator(_expanded)] = Field(
+        min_length=1,
+        description="names or TOML files, with options as --fs takes them; "
+        '"ext4:mount=commit={1,5}" is a sweep, as in a shell two file systems',
     )
     media: list[str] = Field(min_length=1, description="names or TOML files")
     modes: list[Mode] = Field(
@@ -96,12 +113,12 @@ class Suite(Strict):
         'each full socket, all physical cores and all hardware threads; "powers": powers of two '
         'and all; "all": every count. Counts that the machine lacks are left out with a warning',
     )
-    workers_per_cpu: int = Field(
+    workers_per_cpu: Annotated[
+        WorkerCount | Annotated[list[WorkerCount], Field(min_length=1)], AfterValidator(_once)
+    ] = Field(
         default=1,
-        ge=1,
-        le=MOST_WORKERS_PER_CPU,
         description="workers pinned to each CPU under test; more than 1 oversubscribes the CPUs. A "
-        "background writer keeps a CPU of its own",
+        "background writer keeps a CPU of its own. A list is a sweep: each number is measured",
     )
     placement: CpuPlacement = Field(
         default="packed",
@@ -174,9 +191,17 @@ class Suite(Strict):
         le=MOST_SECONDS,
         description="seconds after warm-up and duration until a cell is killed",
     )
-    options: dict[str, Options] = Field(
-        default_factory=dict, description='workload options: one table per id, or one for "all"'
+    options: dict[str, OptionValues] = Field(
+        default_factory=dict,
+        description='workload options: one table per id, or one for "all". A list of values is a '
+        "sweep: each value is measured, with each one of other lists",
     )
+
+    @property
+    def worker_counts(self) -> list[int]:
+        """The numbers of workers per CPU; several in a sweep."""
+        given = self.workers_per_cpu
+        return given if isinstance(given, list) else [given]
 
 
 class Geometry(Strict):

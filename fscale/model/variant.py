@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.model import argv, kernelfile, mkfs, mount
+from fscale.model import alternatives, argv, kernelfile, mkfs, mount
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
@@ -153,6 +153,12 @@ def label(text: str) -> str:
     return _without_path(first) + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
 
 
+def split_options(label: str) -> tuple[str, str]:
+    """Split a label into the file system with its partitions, and its options: ("ext4:8", "")."""
+    first, *parts = _split(label)
+    return first, ":".join(parts)
+
+
 def with_partitions(text: str, count: int) -> str:
     """Add a number of partitions to a variant's text."""
     first, *parts = _split(text)
@@ -170,6 +176,8 @@ def parse(text: str) -> Variant:
     Raises:
         FscaleError: the text is not a variant; the message shows the syntax.
     """
+    if alternatives.several(text):
+        raise FscaleError(f"{text} stands for several file systems; name one")
     first = _split(text)[0]
     given: dict[str, list[str]] = {}
     for part, value in _given(text):

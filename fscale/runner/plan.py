@@ -6,51 +6,12 @@ import random
 from collections.abc import Mapping
 
 from fscale.model.bench import Descriptor
-from fscale.model.catalogue import suggest
-from fscale.model.config import FileSystem, Medium, Options, Suite
+from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM, CellKey
+from fscale.runner.options import combine, workloads_of
 
 CONTROLS = 3  # control cells per core count: the median tolerates one outlier
-
-
-def check_names(suite: Suite, descriptors: Mapping[str, Descriptor]) -> None:
-    """Check that every workload and option of the suite exists.
-
-    Raises:
-        FscaleError: one does not; the text suggests similar names.
-    """
-    wanted = [] if suite.workloads == "all" else suite.workloads
-    for name in wanted:
-        if name not in descriptors:
-            raise FscaleError(f"unknown workload {name}{suggest(name, descriptors)}")
-    for name, options in suite.options.items():
-        if name != "all" and name not in descriptors:
-            raise FscaleError(f"options for unknown workload {name}{suggest(name, descriptors)}")
-        group = descriptors.values() if name == "all" else [descriptors[name]]
-        known = {option.name for d in group for option in d.options}
-        # What is not measured may take other values.
-        measured = _ids(suite, descriptors) if name == "all" else [name]
-        for key, value in options.items():
-            if key not in known:
-                raise FscaleError(f"{name} has no option {key}{suggest(key, known)}")
-            for option in (o for d in measured for o in descriptors[d].options if o.name == key):
-                if not option.accepts(value):
-                    raise FscaleError(f"{name}: {option.refusal(value)}")
-
-
-def options_of(suite: Suite, descriptor: Descriptor) -> Options:
-    """Return the options of a workload: those for "all" that it knows, overridden by its own."""
-    known = {option.name for option in descriptor.options}
-    shared = {k: v for k, v in suite.options.get("all", {}).items() if k in known}
-    return shared | suite.options.get(descriptor.id, {})
-
-
-def _ids(suite: Suite, descriptors: Mapping[str, Descriptor]) -> list[str]:
-    """Return the workloads of a suite, each once; "all" leaves out those that are `apart`."""
-    if suite.workloads == "all":
-        return [name for name, descriptor in descriptors.items() if not descriptor.apart]
-    return list(dict.fromkeys(suite.workloads))
 
 
 def left_out(
@@ -60,7 +21,7 @@ def left_out(
     counts: list[int],
 ) -> list[str]:
     """List the combinations that `make_keys` leaves out, one sentence with a reason each."""
-    ids = _ids(suite, descriptors)
+    ids = workloads_of(suite, descriptors)
     split = [name for name, fs in filesystems.items() if _is_split(fs)]
     sentences = []
     for name in ids:
@@ -108,13 +69,14 @@ def make_keys(
     Raises:
         FscaleError: no cell is left.
     """
-    ids = _ids(suite, descriptors)
+    ids = workloads_of(suite, descriptors)
     places = list(
         dict.fromkeys(
             (name, "none" if fs and fs.nodev else medium)
             for medium, (name, fs) in itertools.product(suite.media, filesystems.items())
         )
     )
+    combined = {name: combine(suite, descriptors[name]) for name in ids}
     rng, dice = random.Random(seed), random.Random(f"{seed} controls")
     controls = _controls(suite, descriptors, counts)
     last = max(suite.repetitions, suite.profile_repetitions)
@@ -129,16 +91,17 @@ def make_keys(
                 medium=medium,
                 mode=mode,
                 cores=cores,
-                workers_per_cpu=suite.workers_per_cpu,
+                workers_per_cpu=workers,
                 placement=suite.placement,
                 repetition=repetition,
                 duration=suite.duration,
-                options=options_of(suite, descriptors[name]),
+                options=options,
                 profile=profile,
             )
             for name, (fs, medium), mode, cores, profile in itertools.product(
                 ids, places, suite.modes, counts, profiles
             )
+            for workers, options in itertools.product(suite.worker_counts, combined[name])
             if mode in descriptors[name].modes
             and cores >= descriptors[name].min_cores
             and (descriptors[name].partitions or not _is_split(filesystems[fs]))
@@ -174,7 +137,7 @@ def _controls(
             medium="none",
             mode="buffered",
             cores=cores,
-            workers_per_cpu=suite.workers_per_cpu,
+            workers_per_cpu=min(suite.worker_counts),
             placement=suite.placement,
             repetition=repetition,
             duration=suite.control,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The request of a user: a suite with overrides, read and validated."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.files import parse_toml
 from fscale.model.load import Load
 from fscale.model.topology import Preset
+from fscale.runner.options import read_value
 from fscale.runner.storage import disk
 
 
@@ -42,6 +42,8 @@ class Request:
 def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
     """Parse `NAME=VALUE`, for all workloads with that option, and `WORKLOAD.NAME=VALUE` for one.
 
+    Several values, separated by commas, stay one text until the option is known.
+
     Raises:
         FscaleError: a text has another form, or an option is given twice.
     """
@@ -54,14 +56,13 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
                 f"--option {text} is not an option with a value; give NAME=VALUE or "
                 "WORKLOAD.NAME=VALUE"
             )
-        parsed = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
         chosen = options.setdefault(workload if dot else "all", {})
         if option in chosen:
             raise FscaleError(
-                f"--option {name} is given twice; a run has one value of it, so measure each value "
-                "in a run of its own, and draw them in one report"
+                f"--option {name} is given twice; give it once, with several values separated by "
+                "commas"
             )
-        chosen[option] = parsed
+        chosen[option] = read_value(value)
     return options
 
 

@@ -100,16 +100,17 @@ def hidden_symbols(profilers: Mapping[str, Profiler]) -> list[str]:
 
 
 def check_workers(suite: Suite, loads: Mapping[str, Load], wanted: set[str]) -> None:
-    """Check that all wanted loads can start the suite's number of workers on each CPU.
+    """Check that all wanted loads can start the suite's numbers of workers on each CPU.
 
     Raises:
         FscaleError: one cannot.
     """
-    if suite.workers_per_cpu == 1:
+    most = max(suite.worker_counts)
+    if most == 1:
         return
     if fixed := sorted(name for name in wanted if not loads[name].oversubscribes):
         raise FscaleError(
-            f"workers_per_cpu = {suite.workers_per_cpu}: {', '.join(fixed)} cannot start that many "
+            f"workers_per_cpu = {most}: {', '.join(fixed)} cannot start that many "
             "workers on each CPU, because a load of this kind chooses its number of processes; "
             "leave it out, or measure it in a run without workers_per_cpu"
         )

@@ -12,7 +12,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Load
 from fscale.model.results import Mounted
 from fscale.model.variant import Variant
-from fscale.runner import guard, microbench, plan
+from fscale.runner import guard, microbench, options
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request, read_suite
 from fscale.runner.storage import mounted
@@ -53,8 +53,9 @@ def select(request: Request) -> Selection:
     variants = variants_of(request, asked, media)
     profilers, unusable = profilers_of(asked)
     existing = any(m.kind == "dir" for m in media.values())
-    selection = Selection(
-        suite=_with_short_names(asked).model_copy(
+    loads = loads_of(request, asked)
+    return Selection(
+        suite=_resolved(asked, loads).model_copy(
             update={"media": list(media), "filesystems": list(variants)}
         ),
         described=described,
@@ -67,10 +68,8 @@ def select(request: Request) -> Selection:
         existing=existing_mount(media),
         profilers=profilers,
         unusable=unusable,
-        loads=loads_of(request, asked),
+        loads=loads,
     )
-    plan.check_names(selection.suite, selection.descriptors)
-    return selection
 
 
 def check(request: Request, elsewhere: Collection[str]) -> Suite:
@@ -88,10 +87,7 @@ def check(request: Request, elsewhere: Collection[str]) -> Suite:
         asked = variant.parse(name)
         if asked.name not in elsewhere:
             catalogue.load_variant(asked)
-    loads = loads_of(request, suite)
-    plan.check_names(
-        _with_short_names(suite), {name: load.descriptor for name, load in loads.items()}
-    )
+    _resolved(suite, loads_of(request, suite))
     return suite
 
 
@@ -206,8 +202,12 @@ def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
     return loads
 
 
-def _with_short_names(suite: Suite) -> Suite:
-    if suite.workloads == "all":
-        return suite
-    short = [catalogue.short_name(name) for name in suite.workloads]
-    return suite.model_copy(update={"workloads": short})
+def _resolved(suite: Suite, loads: Mapping[str, Load]) -> Suite:
+    """Return a suite with the short names of its workloads, and with the values of their options.
+
+    FscaleError if a workload, an option or a value does not exist.
+    """
+    if suite.workloads != "all":
+        short = [catalogue.short_name(name) for name in suite.workloads]
+        suite = suite.model_copy(update={"workloads": short})
+    return options.resolve(suite, {name: load.descriptor for name, load in loads.items()})

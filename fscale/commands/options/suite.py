@@ -20,7 +20,8 @@ _SUITE = "a TOML file, or the name of a suite (`fscale list suites`)."
 _OF_SUITE = "Default: those of the suite."
 FILESYSTEMS = (
     "File systems, separated by commas: names (`fscale list filesystems`) or TOML files. "
-    "FS:mount=OPTIONS and FS:mkfs=ARGUMENTS are merged into the options of the TOML file."
+    "FS:mount=OPTIONS and FS:mkfs=ARGUMENTS are merged into the options of the TOML file. Braces "
+    "make a sweep, such as ext4:mount=commit={1,5}."
 )
 
 SuiteArgument = Annotated[
@@ -98,9 +99,10 @@ SetOption = Annotated[
 LoadOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME=VALUE",
+        metavar="NAME=VALUE,...",
         help="Set an option of all workloads that have it, or of one as WORKLOAD.NAME=VALUE, such "
-        "as MRPL.access=stat; repeatable.",
+        "as MRPL.access=stat; repeatable. Several values, such as DWAL.block=4k,16k, are measured "
+        "each: a sweep.",
         rich_help_panel=MEASURED,
     ),
 ]

@@ -412,3 +412,26 @@ def test_a_suite_may_give_a_share_of_the_cpus_to_keep() -> None:
     assert suite(keep_free="25%").keep_free == "25%"
     assert Suite.model_validate(suite(keep_free=2).model_dump()).keep_free == 2
     assert CellKey.model_validate(key().model_dump()) == key()
+
+
+@pytest.mark.usefixtures("eight")
+def test_a_plan_has_and_resumes_the_points_of_a_sweep(tmp_path: Path) -> None:
+    def planned(way: object) -> Prepared:
+        return prepared(tmp_path, cores=[1, 2], options={"DRBL": {"way": way}}, repetitions=2)
+
+    lines: list[str] = []
+    made = planned(["a", "b"])
+    preview(made, lines.append)
+    cells = [line.split() for line in lines if line.startswith("# cell ")]
+    assert lines[0].startswith("# 8 cells to measure")
+    assert [words[2] for words in cells] == [f"{n}/8:" for n in range(1, 9)]
+    assert [words[-1] for words in cells].count("way=a") == 4
+    assert made.run.suite["options"] == {"DRBL": {"way": ["a", "b"]}}
+    first = made.cells[0]
+    made.store.save_run(made.run)
+    made.store.save_cell(cell(first, 1.0))
+    again = planned("a,b")
+    assert again.resumed
+    assert len(again.todo) == 7 and first not in again.todo
+    with pytest.raises(FscaleError, match="cannot be resumed"):
+        planned("b")
