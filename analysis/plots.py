@@ -313,14 +313,38 @@ def draw_matrix(ax: Axes, page: Page, panels: Sequence[Panel], names: Sequence[s
             curve = panel.curve(name)
             if curve is None:
                 continue
-            share = curve.share_of_linear
-            plain = ("none", mpl.rcParams["text.color"])
-            fill, ink = plain if share is None else speedup_colours(share)
-            corner = (column - 0.5, row - 0.5)
-            ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))
             ends_early = curve.top.key.cores < page.cores[-1]
             number = f"{curve.peak.key.cores}{'†' if ends_early else ''}"
-            ax.text(column, row, number, ha="center", va="center_baseline", color=ink)
+            _draw_square(ax, column, row, curve.share_of_linear, number)
+    _set_up_squares(ax, names)
+
+
+def draw_heat(ax: Axes, panel: Panel, names: Sequence[str]) -> None:
+    """A heat map: a row for each curve, a column for each core count, a square for each point.
+
+    The number is the speed-up over the curve's base, the colour the same relative to linear.
+    `names` are the labels of the rows.
+    """
+    for row, curve in enumerate(panel.curves):
+        for point in curve.points:
+            ratio = curve.speedup(point)
+            text = f"{ratio.value:.2f}" if ratio else "1" if point is curve.base else ""
+            _draw_square(ax, panel.cores.index(point.key.cores), row, curve.share_at(point), text)
+    _set_up_squares(ax, names)
+    ax.set_xticks(range(len(panel.cores)), [str(count) for count in panel.cores])
+    ax.set_xlim(-0.5, len(panel.cores) - 0.5)
+    ax.set_xlabel("cores")
+
+
+def _draw_square(ax: Axes, column: int, row: int, share: float | None, text: str) -> None:
+    plain = ("none", mpl.rcParams["text.color"])
+    fill, ink = plain if share is None else speedup_colours(share)
+    corner = (column - 0.5, row - 0.5)
+    ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))
+    ax.text(column, row, text, ha="center", va="center_baseline", color=ink)
+
+
+def _set_up_squares(ax: Axes, names: Sequence[str]) -> None:
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)

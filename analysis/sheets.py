@@ -2,6 +2,7 @@
 """Writes the plots of a report as PDF and SVG files, for a paper."""
 
 import io
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +19,15 @@ from fscale.analysis import plots
 from fscale.analysis.curves import Page, Panel, PanelGroup
 from fscale.analysis.plotsettings import AXIS_LABELS, HEIGHT, MOST_COLUMNS, PANEL, PlotSettings
 from fscale.analysis.style import LineStyle
+from fscale.analysis.style import lines as lines_of
+from fscale.analysis.sweeps import sweeps
 from fscale.analysis.textfit import KEY, TICK, TITLE, em, shortened, text_width, wrapped
 from fscale.model.files import Folder
 
 CPU_ROW = 5.4  # ems of a panel of CPU times around its bars
 BAR = 1.8  # ems of a bar, with the gap to the next
 SQUARE = 2.2  # ems of a square of the matrix
+WIDE_SQUARE = 3.4  # ems of a square with a speed-up
 SCALE = 8.0  # ems to the right of the matrix, and between it and its names
 LOWEST_MATRIX = 3  # squares
 NAMES = 0.4  # of the width of a figure, for names at its left
@@ -54,6 +58,12 @@ def figures(page: Page, lines: Lines, settings: PlotSettings) -> Iterator[tuple[
             yield f"{stem}-cpu", _cpu_sheet(measured, settings)
     if len(page.cores) > 1:
         yield "matrix", _matrix(page, settings)
+    taken: set[str] = set()
+    for sweep in sweeps([page]):
+        stem = _free(f"sweep-{_stem(sweep.name)}", taken)
+        yield stem, _curve_sheet(sweep.alone, lines_of(dict.fromkeys(sweep.names)), settings)
+        if len(sweep.panel.cores) > 1:
+            yield f"{stem}-heat", _heat(sweep.panel, settings)
 
 
 def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, Page]]:
@@ -66,15 +76,21 @@ def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, Page]]:
     else:
         taken = {"matrix"}
         for panel in page.panels:
-            stem = _stem(panel.name)
-            numbered = (f"{stem}-{n}" for n in range(2, len(page.panels) + 3))
-            stem = next(name for name in (stem, *numbered) if name not in taken)
-            taken |= {stem, f"{stem}-cpu"}
+            stem = _free(_stem(panel.name), taken)
+            taken.add(f"{stem}-cpu")
             yield stem, replace(page, groups=(PanelGroup("", (panel,)),))
 
 
 def _stem(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_=.]+", "-", name)[:LONGEST_STEM]
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    """The stem, with a number if it is taken; it is taken from now on."""
+    numbered = (f"{stem}-{n}" for n in itertools.count(2))
+    free = next(name for name in itertools.chain([stem], numbered) if name not in taken)
+    taken.add(free)
+    return free
 
 
 def _write(figure: Figure, folder: Folder, stem: str) -> None:
@@ -200,4 +216,23 @@ def _matrix(page: Page, settings: PlotSettings) -> Figure:
             range(len(titles[part])), titles[part], rotation=math.degrees(STEEP), ha="right"
         )
         ax.set_xlim(-0.5, columns - 0.5)
+    return figure
+
+
+def _heat(panel: Panel, settings: PlotSettings) -> Figure:
+    """A heat map of a sweep, with the scale of its colours."""
+    size = em(TICK)
+    names = [shortened(curve.name, NAMES * settings.width, TICK) for curve in panel.curves]
+    beside = max(text_width(name, TICK) for name in names) + SCALE * size
+    wanted = beside + WIDE_SQUARE * size * len(panel.cores)
+    height = 5 * size + SQUARE * size * max(len(panel.curves), LOWEST_MATRIX)
+    title = wrapped(panel.name, settings.width, TITLE)
+    figure = Figure(
+        figsize=(min(settings.width, max(2.5, wanted)), height + title.count("\n") * em(TITLE)),
+        layout="constrained",
+    )
+    left, right = figure.subplots(1, 2, width_ratios=(max(len(panel.cores), 4), 0.35))
+    plots.draw_heat(left, panel, names)
+    plots.draw_scale(right)
+    figure.suptitle(title, fontsize=mpl.rcParams["axes.titlesize"], fontweight="bold")
     return figure

@@ -10,7 +10,7 @@ from typing import Any
 from fscale.analysis.control import control_of
 from fscale.analysis.diagnosis.run import diagnose, profiled
 from fscale.analysis.members import Member
-from fscale.analysis.tables import cells, control, latency, locks, machine, points
+from fscale.analysis.tables import cells, control, latency, locks, machine, points, sweeps
 from fscale.analysis.tables.column import Column, Row
 from fscale.analysis.tables.machine import NamedResults
 from fscale.analysis.tables.text import to_csv, to_json
@@ -52,6 +52,12 @@ def _points(members: Sequence[Member]) -> list[Row]:
     return Report(tuple(members), Path()).figures
 
 
+def _sweeps(members: Sequence[Member]) -> list[Row]:
+    from fscale.analysis.report.section import Report  # noqa: PLC0415 - imports matplotlib
+
+    return Report(tuple(members), Path()).swept
+
+
 def _locks(run: NamedResults) -> list[Row]:
     return locks.rows(run.run, diagnose(run.results).points if profiled(run.results) else [])
 
@@ -62,6 +68,9 @@ TABLES: dict[str, Table] = {
         "a profiling repetition, which never counts", cells.COLUMNS, _of_each(_profiled)
     ),
     "points": Table("a point: the repetitions that count", points.COLUMNS, _points),
+    "sweeps": Table(
+        "a point of a sweep, once for each axis in which it varies", sweeps.COLUMNS, _sweeps
+    ),
     "locks": Table("an object that a profiled point waits for", locks.COLUMNS, _of_each(_locks)),
     "latency": Table(
         "a recorded percentile of the latencies of a repetition that counts",

@@ -25,6 +25,7 @@ from fscale.analysis.report import (
     runs,
     sidebyside,
     simulated,
+    sweeps,
     tables,
 )
 from fscale.analysis.report.layout import page
@@ -38,6 +39,7 @@ SECTIONS: list[Section] = [
     comparison_page.SECTION,
     headline.SECTION,
     drawings.CURVES,
+    sweeps.SECTION,
     controls.SECTION,
     drawings.CPU,
     paper.SECTION,
@@ -57,6 +59,7 @@ OF_SEVERAL: list[Section] = [
     sidebyside.SECTION,
     answer.SECTION,
     drawings.CURVES,
+    sweeps.SECTION,
     runs.each(controls.SECTION),
     drawings.CPU,
     paper.SECTION,

@@ -6,6 +6,7 @@ import shlex
 from fscale.analysis.reader import as_typed
 from fscale.model.argv import values
 from fscale.model.catalogue import is_path, short_name, split_names
+from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.results import CellKey, Run
 
 # Options that the point determines, and the output directory.
@@ -18,6 +19,7 @@ _POINT_OPTIONS = (
     "--mode",
     "--jobs",
     "--partitions",
+    "--option",
 )
 _SIDES = "ab"  # the command whose sides name their file systems
 
@@ -43,9 +45,13 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
             key.mode,
             *(["--media", key.medium] if key.medium != "none" else []),
         ]
-    if "--option" not in words:
-        for name, value in sorted(key.options.items()):
-            argv += ["--option", f"{key.workload}.{name}={value}"]
+    for name, value in sorted(key.options.items()):
+        argv += ["--option", f"{key.workload}.{name}={value}"]
+    if isinstance(run.suite.get(WORKERS_PER_CPU), list):
+        argv = [
+            *_without_setting(argv, WORKERS_PER_CPU),
+            *("--set", f"{WORKERS_PER_CPU}={key.workers_per_cpu}"),
+        ]
     return f"{shlex.join(argv)} --cores "
 
 
@@ -65,4 +71,14 @@ def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
             skip = True
         elif word.partition("=")[0] not in options:
             remaining.append(word)
+    return remaining
+
+
+def _without_setting(words: list[str], key: str) -> list[str]:
+    remaining: list[str] = []
+    for word in words:
+        if not word.removeprefix("--set=").startswith(f"{key}="):
+            remaining.append(word)
+        elif remaining[-1:] == ["--set"]:
+            remaining.pop()
     return remaining

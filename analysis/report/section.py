@@ -20,6 +20,7 @@ from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
 from fscale.analysis.tables import points as point_table
+from fscale.analysis.tables import sweeps as sweep_table
 from fscale.analysis.tables.column import Row
 from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor
@@ -162,6 +163,11 @@ class Report:
     def figures(self) -> list[Row]:
         """The table of figures."""
         return point_table.rows(self.pages, {m.label: m.name for m in self.members})
+
+    @property
+    def swept(self) -> list[Row]:
+        """The table of sweeps."""
+        return sweep_table.rows(self.pages, {m.label: m.name for m in self.members})
 
     @cached_property
     def against(self) -> dict[str, Against]:

@@ -11,6 +11,8 @@ from fscale.analysis.curves import Page, Panel
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.report.section import Report
 from fscale.analysis.show import plot, tables
+from fscale.analysis.style import lines
+from fscale.analysis.sweeps import Sweep, sweeps
 from fscale.model import crew
 from fscale.model.topology import machine_layout
 from fscale.model.words import plural
@@ -71,20 +73,38 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
             yield _plot(panels[0], marked, columns, lines)
         else:
             yield from _plots(panels, marked, width)
+    of = "per second" if report.metric == THROUGHPUT else f"of {report.metric}"
+    meaning = f"median {of}, and half the spread; !: other processes disturbed it"
     if len(panels) == 1 or report.metric != THROUGHPUT:
         for panel in panels:
             yield Text("" if len(panels) == 1 else f"\n{panel.name}")
             yield from tables.figures(panel, width)
-        of = "per second" if report.metric == THROUGHPUT else f"of {report.metric}"
-        yield Text(f"median {of}, and half the spread; !: other processes disturbed it")
-        return
-    yield Text("")
-    yield from tables.matrix(page, width)
-    if len(page.cores) > 1:
-        most = f"speed-up at {page.cores[-1]} cores (†: at fewer)"
-        yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
+        yield Text(meaning)
     else:
-        yield Text(f"median per second at {plural(page.cores[0], 'core')}")
+        yield Text("")
+        yield from tables.matrix(page, width)
+        if len(page.cores) > 1:
+            most = f"speed-up at {page.cores[-1]} cores (†: at fewer)"
+            yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
+        else:
+            yield Text(f"median per second at {plural(page.cores[0], 'core')}")
+    found = sweeps([page]) if len(panels) > 1 else []  # a single panel has the curves already
+    for sweep in found:
+        yield from _sweep(sweep, width)
+    if found:
+        yield Text(meaning)
+
+
+def _sweep(sweep: Sweep, width: int) -> Iterator[RenderableType]:
+    """The curves by value, and their figures."""
+    yield Text("")
+    if len(sweep.panel.cores) > 1:
+        marked = plot.marks(sweep.alone, lines(dict.fromkeys(sweep.names)))
+        yield _legend(marked)
+        yield _plot(sweep.panel, marked, min(width, LARGEST[0]), PANEL[1])
+    else:
+        yield Text(sweep.name, style="bold")
+    yield from tables.figures(sweep.panel, width)
 
 
 def _plots(

@@ -19,7 +19,8 @@ from fscale.analysis.members import Member, NamedRun, open_named, refuse_many
 from fscale.analysis.report import answer
 from fscale.analysis.report.excerpt import excerpt
 from fscale.analysis.report.section import Report
-from fscale.analysis.style import RC
+from fscale.analysis.style import RC, LineStyle, lines
+from fscale.analysis.sweeps import sweeps
 from fscale.analysis.tables.frame import make_frame
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
@@ -78,6 +79,11 @@ class Runs:
         return make_frame(TABLES["points"].columns, self._report.figures)
 
     @cached_property
+    def sweeps(self) -> pd.DataFrame:
+        """A row for each point of a sweep and each axis in which it varies, by `value`."""
+        return make_frame(TABLES["sweeps"].columns, self._report.swept)
+
+    @cached_property
     def locks(self) -> pd.DataFrame:
         """A row for each object that a profiled point waits for, with its share of the time."""
         return self._table("locks")
@@ -109,25 +115,28 @@ class Runs:
         """Draw throughput against cores as the report does, and return the axes.
 
         `workload`: name of a workload, or of a panel of the report ("DWAL block=4096") if it was
-        measured with several options. `medium` and `mode` are needed if there are several. `ax`:
-        axes to draw on; by default those of a new figure of pyplot. `linear`: draw linear scaling.
+        measured with several options, or of a sweep ("DWAL on ext4 by block"), which has a curve
+        for each value. `medium` and `mode` are needed if there are several. `ax`: axes to draw on;
+        by default those of a new figure of pyplot. `linear`: draw linear scaling.
 
         Raises:
             FscaleError: it was not measured, or the names leave several panels to choose from.
         """
         refuse_many(self._members)
-        page, panel = self._panel(workload, medium, mode)
+        page, panel, looks = self._panel(workload, medium, mode)
         # Not below: the first figure sets up pyplot's backend, which the end of a context undoes.
         place = ax or plt.figure(figsize=_SIZE, layout="constrained")
         with mpl.rc_context(RC):
             drawn = place if isinstance(place, Axes) else place.add_subplot()
-            plots.draw_curves(drawn, panel, self._report.lines, linear)
+            plots.draw_curves(drawn, panel, looks, linear)
             drawn.set_title(panel.name)
             alone = replace(page, groups=(PanelGroup("", (panel,)),))
-            drawn.legend(*plots.legend(alone, self._report.lines, linear))
+            drawn.legend(*plots.legend(alone, looks, linear))
         return drawn
 
-    def _panel(self, workload: str, medium: str | None, mode: str | None) -> tuple[Page, Panel]:
+    def _panel(
+        self, workload: str, medium: str | None, mode: str | None
+    ) -> tuple[Page, Panel, dict[str, LineStyle]]:
         pages = [
             page
             for page in self._report.pages
@@ -136,19 +145,17 @@ class Runs:
         if not pages:
             titles = "; ".join(page.title for page in self._report.pages) or "none"
             raise FscaleError(f"no curves have medium={medium}, mode={mode}; there are: {titles}")
-        found = [
-            (page, panel)
-            for page in pages
-            for panel in page.panels
-            if workload in (panel.name, panel.workload)
+        drawable = [(page, panel, self._report.lines) for page in pages for panel in page.panels]
+        drawable += [
+            (sweep.page, sweep.panel, lines(dict.fromkeys(sweep.names))) for sweep in sweeps(pages)
         ]
-        exact = [(page, panel) for page, panel in found if panel.name == workload]
-        chosen = exact or found
+        chosen = [one for one in drawable if one[1].name == workload]
+        chosen = chosen or [one for one in drawable if one[1].workload == workload]
         if not chosen:
-            known = dict.fromkeys(panel.name for page in pages for panel in page.panels)
+            known = dict.fromkeys(panel.name for _, panel, _ in drawable)
             raise FscaleError(f"there are no curves of {workload}{suggest(workload, known)}")
         if len(chosen) > 1:
-            several = "; ".join(f"{panel.name}, {page.title}" for page, panel in chosen)
+            several = "; ".join(f"{panel.name}, {page.title}" for page, panel, _ in chosen)
             raise FscaleError(
                 f"{workload} has several panels ({several}); give medium, mode or a panel's name"
             )

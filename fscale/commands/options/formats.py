@@ -42,6 +42,7 @@ class TableName(StrEnum):
     CELLS = "cells"
     PROFILED = "profiled"
     POINTS = "points"
+    SWEEPS = "sweeps"
     LOCKS = "locks"
     LATENCY = "latency"
     CONTROL = "control"

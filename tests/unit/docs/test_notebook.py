@@ -47,8 +47,11 @@ def test_the_lines_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(mpl.rcParams, "backend", "agg")
     today = grid((1, 2), 2, ("MWCM",), ("ext4",))
     today += grid((1, 2), 1, ("DWSL",), ("ext4",), media=("ram", "ssd"), modes=("direct",))
-    blocks = {"workload": "DWAL", "options": {"block": 4096}}
-    today += [cell(key(1, cores=c, **blocks), 5.0 * c) for c in (1, 2)]
+    today += [
+        cell(key(1, workload="DWAL", cores=cores, options={"block": block}), 5.0 * cores)
+        for block in (4096, 16384)
+        for cores in (1, 2)
+    ]
     write_run(tmp_path / "results/today", today, workloads=("MWCM", "DWSL", "DWAL"))
     for name, factor in (("6.17", 1.0), ("6.18", 0.6)):
         made = [

@@ -222,7 +222,7 @@ def test_workloads_whose_names_look_alike_have_files_of_their_own(tmp_path: Path
     run = write_run(tmp_path, cells, workloads=("DRBL",))
     build(run, plots=PlotSettings(per="workload"))
     assert {p.stem for p in (tmp_path / "plots").glob("*.pdf") if "cpu" not in p.name} == {
-        "DRBL-of=..-b", "DRBL-of=a-b", "DRBL-of=a-b-2",
+        "DRBL-of=..-b", "DRBL-of=a-b", "DRBL-of=a-b-2", "sweep-DRBL-on-ext4-by-of",
     }  # fmt: skip
 
 
