@@ -34,9 +34,7 @@ class Start:
     @property
     def name(self) -> str:
         """Workload, options and file system."""
-        key = self.key
-        options = [f"{name}={value}" for name, value in sorted(key.options.items())]
-        return f"{' '.join([key.workload, *options])} on {key.filesystem}"
+        return f"{self.key.load} on {self.key.filesystem}"
 
     @property
     def rates(self) -> dict[int, float]:

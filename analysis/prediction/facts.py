@@ -142,12 +142,12 @@ def _selected(starts: Iterable[Start]) -> list[str]:
     keys = [start.key for start in starts]
     words = ["--fs", _joined(key.filesystem for key in keys)]
     words += ["--workload", _joined(key.workload for key in keys)]
-    options = {
-        f"{key.workload}.{name}={value}": None
-        for key in keys
-        for name, value in sorted(key.options.items())
-    }
-    words += [word for option in options for word in ("--option", option)]
+    options: dict[str, list[int | str]] = defaultdict(list)
+    for key in keys:
+        for name, value in sorted(key.options.items()):
+            options[f"{key.workload}.{name}"].append(value)
+    for name, values in options.items():
+        words += ["--option", f"{name}={_joined(values)}"]
     modes = dict.fromkeys(key.mode for key in keys)
     return words if list(modes) == ["buffered"] else [*words, "--mode", _joined(modes)]
 

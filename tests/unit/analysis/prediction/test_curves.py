@@ -166,6 +166,14 @@ def test_commands_name_what_they_measure(tmp_path: Path) -> None:
     )
 
 
+def test_the_values_of_a_sweep_are_one_option(tmp_path: Path) -> None:
+    cells = [cell for files in (7, 9) for cell in measured_cells(options={"files": files})]
+    command = facts.simulate(
+        starts(load(write_measured(tmp_path / "two", cells))), (16,), "sid", "paper"
+    )
+    assert "--option MWCL.files=7,9 --cores" in command
+
+
 def test_a_simulation_has_one_mode(tmp_path: Path) -> None:
     cells = [*measured_cells(mode="direct"), *measured_cells(workload="MWCM")]
     command = facts.simulate(
