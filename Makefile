@@ -148,6 +148,7 @@ build:
 	$(MAKE) $(JOBS) -C apps
 	$(MAKE) $(JOBS) -C fscale/lockprofile
 	$(MAKE) $(JOBS) -C fscale/calibrate
+	$(MAKE) $(JOBS) -C fscale/commute
 	$(MAKE) $(JOBS) -C fscale/sim
 	$(MAKE) $(JOBS) -C lanefs tools
 

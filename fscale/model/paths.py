@@ -64,6 +64,7 @@ BUILD = build_dir()
 BENCH = BUILD / "microbench" / "fscale-bench"
 LOCKS = BUILD / "lockprofile" / "fscale-locks"
 PRIMITIVES = BUILD / "calibrate" / "fscale-primitives"
+INTERPRETER = BUILD / "commute" / "fscale-commute"
 SIMULATOR = BUILD / "sim" / "fscale-sim.so"
 APPS = BUILD / "apps"
 

@@ -32,6 +32,7 @@ FLAME_GRAPHS = (
 COMPILED_WITH: dict[str, dict[Need, str]] = {
     "apps": COMPILER,
     "calibrate": COMPILER | _JANSSON,
+    "commute": COMPILER,
     "lockprofile": COMPILER | _BPF | _JANSSON,
     "microbench": COMPILER | _JANSSON | _URING,
     "sim": COMPILER,

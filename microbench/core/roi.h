@@ -25,6 +25,9 @@ enum roi_code {
 	ROI_SEED,		/* ... the seed of what is random in the schedule */
 	ROI_FREE,		/* ... the group of lines that cost nothing */
 	ROI_WORK,		/* a worker of the point begins */
+	ROI_CALL,		/* a call of a pair begins */
+	ROI_RETURN,		/* and ends */
+	ROI_PAIR,		/* that number is the pair's whose calls were the last */
 };
 
 #define ROI_MAGIC 0x51, 0xa5, 0x5a
@@ -87,6 +90,12 @@ static inline void roi_point(uint32_t point)
 {
 	roi_number(point);
 	ROI_TELL(ROI_POINT);
+}
+
+static inline void roi_pair(uint32_t pair)
+{
+	roi_number(pair);
+	ROI_TELL(ROI_PAIR);
 }
 
 static inline void roi_seed(uint32_t seed)
