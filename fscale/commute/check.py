@@ -19,7 +19,7 @@ def differences(tests: Sequence[Test], directory: Path) -> dict[str, list[str]]:
     """
     given = "".join(f"{line}\n" for test in tests for line in written(test))
     ended = subprocess.run(
-        [made(paths.INTERPRETER), "check", directory],
+        [made(paths.INTERPRETER), "check", directory, "/dev/stdin"],
         input=given,
         capture_output=True,
         text=True,

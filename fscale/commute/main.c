@@ -2,8 +2,8 @@
 /*
  * Executes tests of pairs of calls in a directory of the file system under test:
  *
- *	fscale-commute check DIRECTORY < tests	prints results and states of both orders
- *	fscale-commute trace DIRECTORY < tests	lets the simulator watch the calls, and prints results
+ *	fscale-commute check DIRECTORY TESTS	prints results and states of both orders
+ *	fscale-commute ab|ba DIRECTORY TESTS	executes one order while the simulator watches
  *
  * fscale/commute/script.py writes the tests and reads what is printed.
  */
@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -205,6 +204,7 @@ static void drop(void)
 /* Execute the test with call `first` before the other one. */
 static void run(int first)
 {
+	say("test %s %s\n", board->test.id, first ? "ba" : "ab");
 	make();
 	ask_processes(MAKE);
 	remove_names();
@@ -215,7 +215,6 @@ static void run(int first)
 static void check(void)
 {
 	for (int first = 0; first < 2; first++) {
-		say("test %s %s\n", board->test.id, first ? "ba" : "ab");
 		run(first);
 		for_names(show_name);
 		for (int i = 0; i < PIPES; i++)
@@ -225,13 +224,12 @@ static void check(void)
 	}
 }
 
-static void trace(void)
+/* The simulator knows tests by their place in the input. */
+static void trace(int first)
 {
 	static uint32_t tests;
 
-	/* The order in one boot is not that in the next. */
-	say("test %s -\n", board->test.id);
-	run(getenv("FSCALE_COMMUTE_BA") ? 1 : 0);
+	run(first);
 	roi_pair(tests++);
 	drop();
 }
@@ -295,24 +293,28 @@ static void enter(const char *directory)
 
 int main(int argc, char **argv)
 {
+	int first;
+
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED || sem_init(&board->turn, true, 0))
 		return 1;
-	if (argc != 3)
-		die("give check or trace, and a directory");
-	board->tracing = !strcmp(argv[1], "trace");
+	if (argc != 4 || !freopen(argv[3], "r", stdin))
+		die("give check, ab or ba, a directory, and a file of tests");
+	board->tracing = strcmp(argv[1], "check");
+	first = argv[1][0] == 'b';
 	enter(argv[2]);
 	make_pipes();
 	signal(SIGCHLD, lost);
 	process_start_all();
 	if (board->tracing) {
+		process_pin(2);
 		roi_mode_detailed();
 		for (int i = 0; i < 16; i++)
 			sched_yield();
 	}
 	while (read_test()) {
 		if (board->tracing)
-			trace();
+			trace(first);
 		else
 			check();
 		print_said();

@@ -151,7 +151,7 @@ static void wait_for(sem_t *turn)
 	}
 }
 
-static void pin(int cpu)
+void process_pin(int cpu)
 {
 	cpu_set_t cpus;
 
@@ -166,7 +166,7 @@ static void *run_actor(void *arg)
 	struct actor *actor = arg;
 
 	if (board->tracing)
-		pin(actor->side);
+		process_pin(actor->side);
 	for (;;) {
 		wait_for(&actor->turn);
 		act(actor);

@@ -17,4 +17,7 @@ struct actor *process_actor(int side);
 /* Let it do what is requested, and wait for it. */
 void process_ask(struct actor *actor, enum request request);
 
+/* Bind this thread to a CPU: 0 and 1 are those of the calls. */
+void process_pin(int cpu);
+
 #endif

@@ -18,7 +18,17 @@ from fscale.model.fault import Fault
 from fscale.model.files import strip_escapes
 from fscale.sim import rules
 from fscale.sim.emulator import BootFiles
-from fscale.sim.output import Code, Ended, ModeEnd, Parameters, PluginWindow, Sign, Stream, Trouble
+from fscale.sim.output import (
+    Code,
+    Conflicts,
+    Ended,
+    ModeEnd,
+    Parameters,
+    PluginWindow,
+    Sign,
+    Stream,
+    Trouble,
+)
 from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
 from fscale.vm import console, untrusted
@@ -56,7 +66,10 @@ class PointResult:
     windows: list[PluginWindow] = field(default_factory=list)
     code: list[tuple[str, int]] = field(default_factory=list)
     """instructions by the address of a block, of all windows"""
+    conflicts: list[Conflicts] = field(default_factory=list)
+    """of pairs of calls, in the order of their execution"""
     bench: str | None = None
+    """what the program printed"""
     status: int = 0
     failed: str | None = None
     stderr: str = ""
@@ -81,6 +94,7 @@ class Boot:
         self.up: float | None = None
         self._windows: dict[int, list[PluginWindow]] = {}
         self._code: dict[int, list[tuple[str, int]]] = {}
+        self._conflicts: list[Conflicts] = []
         self._cpu: dict[int, dict[str, float]] = {}
         self._cpu_now: dict[str, float] = {}
         self._stream = Stream(self.place.output)
@@ -151,6 +165,8 @@ class Boot:
                 case PluginWindow():
                     self._windows.setdefault(record.point, []).append(record)
                     self._alive = time.monotonic()
+                case Conflicts():
+                    self._conflicts.append(record)
                 case Code():
                     self._code[record.point] = record.code
                 case ModeEnd():
@@ -244,8 +260,10 @@ class Boot:
             self.points[number],
             self._windows.pop(number, []),
             self._code.pop(number, []),
+            self._conflicts,
             cpu_seconds=self._cpu.pop(number, {}),
         )
+        self._conflicts = []
         now = time.monotonic()
         measured.host_seconds, self._last = now - self._last, now
         if self._left(number, ".failed").exists():

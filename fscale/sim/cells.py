@@ -204,7 +204,7 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
         transfers.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
         for line in window.lines:
             places[line.pa].append(line)
-    hot_lines = [_line(same, symbols, types, transfers) for same in places.values()]
+    hot_lines = [hot_line(same, symbols, types, transfers) for same in places.values()]
     hot_lines.sort(key=lambda line: -line.wait)
     waited: Counter[str] = Counter()
     for hot in hot_lines:
@@ -214,9 +214,10 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
     return [hot for hot in hot_lines if hot.thing in most or hot.moves() >= enough]
 
 
-def _line(
+def hot_line(
     same: list[PluginLine], symbols: Symbols, types: Types | None, transfers: Mapping[int, int]
 ) -> HotLine:
+    """What several windows say of one line; `transfers` of all lines by instruction, for rules."""
     users: dict[str, LineUser] = {}
     for pc in (pc for line in same for pc in line.pcs):
         name = symbols.function(int(pc.pc, 16))

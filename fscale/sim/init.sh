@@ -2,7 +2,7 @@
 # shellcheck shell=dash
 # SPDX-License-Identifier: GPL-2.0-only
 # First and only process of a simulated guest: it measures the points of /host/plan, one after another,
-# each on a fresh file system. /host is the host's directory; points/ID.json is what the bench printed.
+# each on a fresh file system. /host is the host's directory; points/ID.json is what its program printed.
 
 die() {
 	echo "fscale-sim: $*"
@@ -80,7 +80,7 @@ fail() {
 	mv "/host/points/$1.why" "/host/points/$1.failed"
 }
 
-# point ID CORES KIND KIB FILESYSTEM OPTIONS MKFS BENCH-ARGUMENT...
+# point ID CORES KIND KIB FILESYSTEM OPTIONS MKFS PROGRAM ARGUMENT...
 # MKFS is a shell command with "$device" in it, or nothing.
 point() {
 	id=$1 cores=$2 kind=$3 kib=$4 fs=$5 options=$6 mkfs=$7
@@ -94,8 +94,7 @@ point() {
 	else
 		if rest; then
 			expedited 0
-			fscale-bench --dir /mnt --cpus "0-$((cores - 1))" "$@" \
-				>"/host/points/$id.partial" 2>"/host/points/$id.stderr"
+			"$@" >"/host/points/$id.partial" 2>"/host/points/$id.stderr"
 			echo $? >"/host/points/$id.status"
 			expedited 1
 			mv "/host/points/$id.partial" "/host/points/$id.json"

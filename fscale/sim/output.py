@@ -94,6 +94,40 @@ class PluginWindow(_Lenient):
     pcs: list[Pc]
 
 
+class CallUser(_Lenient):
+    """An instruction of a call that accessed a line; `va` is the address of its first access."""
+
+    pc: str
+    va: str
+    write: bool
+
+
+class ConflictLine(_Lenient):
+    """A line that one call of a pair wrote and the other accessed.
+
+    `bytes` has a bit for each byte that one wrote and the other accessed: 0 if no byte was shared.
+    For slab memory, `cache`, `object` and `size` are as in PluginLine.
+    """
+
+    va: str
+    bytes: str
+    cache: str | None = None
+    object: str = "0x0"
+    size: int = 0
+    a: list[CallUser]
+    b: list[CallUser]
+
+
+class Conflicts(_Lenient):
+    """The conflicts of the pair of calls with a number; `lost`: accesses that found no room."""
+
+    type: Literal["conflicts"]
+    pair: int
+    touched: int
+    lost: int
+    lines: list[ConflictLine]
+
+
 class Code(_Lenient):
     """The instructions of each block in all windows of a point, by the block's address."""
 
@@ -146,7 +180,7 @@ class Ended(_Lenient):
     type: Literal["end"]
 
 
-Record = Parameters | PluginWindow | Code | ModeEnd | Sign | Trouble | Ended
+Record = Parameters | PluginWindow | Conflicts | Code | ModeEnd | Sign | Trouble | Ended
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 

@@ -10,6 +10,8 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import NO_MEDIUM, CellKey
 from fscale.sim.machine import SimulatedMachine
 
+# Where init.sh mounts the file system.
+MOUNT = "/mnt"
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
 
 
@@ -123,20 +125,34 @@ def _line(
     point: GuestPoint, fs: FileSystem, medium: Medium | None, windows: WindowPlan, memory: int
 ) -> list[str]:
     key = point.key
-    sized = fs if fs.nodev else medium
-    assert sized is not None and sized.size is not None
-    size = resolve_size(sized.size, sized.max_size, memory)
-    kind = medium.kind if medium is not None and not fs.nodev else NO_MEDIUM
-    mkfs = [word.format(device=DEVICES[kind]) if "{device}" in word else word for word in fs.mkfs]
-    options = ",".join(option.replace("{size}", str(size)) for option in fs.mount_options)
-    arguments = ["--workload", key.workload, "--mode", key.mode]
+    arguments = ["--dir", MOUNT, "--cpus", f"0-{key.cores - 1}"]
+    arguments += ["--workload", key.workload, "--mode", key.mode]
     arguments += [*windows.arguments, "--window-ops", str(windows.of(key.cores))]
     arguments += ["--roi", f"{point.number},{point.seed},{point.group}"]
     for name, value in key.options.items():
         arguments += ["--option", f"{name}={value}"]
-    for path in fs.counter_files(DEVICES.get(kind)):
+    for path in fs.counter_files(_device(fs, medium)):
         arguments += ["--counter", path]
+    return [*prepared(point, fs, medium, memory), "fscale-bench", *arguments]
+
+
+def prepared(point: GuestPoint, fs: FileSystem, medium: Medium | None, memory: int) -> list[str]:
+    """The first words of a point's line, which end before its program: a file system on MOUNT."""
+    sized = fs if fs.nodev else medium
+    assert sized is not None and sized.size is not None
+    size = resolve_size(sized.size, sized.max_size, memory)
+    device = _device(fs, medium)
+    mkfs = [word.format(device=device) if "{device}" in word else word for word in fs.mkfs]
+    options = ",".join(option.replace("{size}", str(size)) for option in fs.mount_options)
     return [
-        *("point", str(point.number), str(key.cores), kind, str(size >> 10)),
-        *(fs.kernel, options, shlex.join(mkfs), *arguments),
+        *("point", str(point.number), str(point.key.cores), _kind(fs, medium), str(size >> 10)),
+        *(fs.kernel, options, shlex.join(mkfs)),
     ]
+
+
+def _kind(fs: FileSystem, medium: Medium | None) -> str:
+    return medium.kind if medium is not None and not fs.nodev else NO_MEDIUM
+
+
+def _device(fs: FileSystem, medium: Medium | None) -> str | None:
+    return DEVICES.get(_kind(fs, medium))

@@ -8,6 +8,7 @@
 
 #include "access.h"
 #include "code.h"
+#include "conflicts.h"
 #include "hot.h"
 #include "instruction.h"
 #include "parameters.h"
@@ -105,6 +106,13 @@ static void pause_in_fast(unsigned int c, void *data)
 	nanosleep(&rest, NULL);
 }
 
+static bool is_io(qemu_plugin_meminfo_t info, uint64_t vaddr)
+{
+	const struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
+
+	return !address || qemu_plugin_hwaddr_is_io(address);
+}
+
 static void accessed(unsigned int c, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
 {
 	uint64_t flags = ~(uint64_t)(uintptr_t)data & DATA_FLAGS;
@@ -116,6 +124,9 @@ static void accessed(unsigned int c, qemu_plugin_meminfo_t info, uint64_t vaddr,
 	if (!KERNEL(vaddr))
 		return;
 	write |= !!(flags & DATA_LOCKED);
+	if (conflicts_inside(c) && !is_io(info, vaddr))
+		conflicts_access(c, vaddr, 1u << qemu_plugin_mem_size_shift(info), write,
+				 (uint64_t)(uintptr_t)data | DATA_FLAGS);
 	if (!access_hits(c, vaddr, write)) {
 		address = qemu_plugin_get_hwaddr(info, vaddr);
 		if (!address || qemu_plugin_hwaddr_is_io(address))
@@ -295,6 +306,7 @@ static bool open_all(int argc, char **argv, char *why, size_t size)
 	if (params.knows_slab && qemu_plugin_read_memory_vaddr)
 		slab_open(&params.slab, read_guest);
 	statistics_open(&params, out);
+	conflicts_open(out);
 	fprintf(out, "{\"type\":\"parameters\",");
 	parameters_print(&params, out);
 	fprintf(out, "\"format\":1}\n");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "conflicts.h"
+
 static uint32_t numbers[MAX_VCPUS];
 static struct labels labels;
 
@@ -12,7 +14,7 @@ enum roi_code region_code(const unsigned char *bytes, size_t size)
 
 	if (size != 8 || memcmp(bytes, head, sizeof(head)) || memcmp(bytes + 5, tail, sizeof(tail)))
 		return 0;
-	return bytes[4] <= ROI_WORK ? (enum roi_code)bytes[4] : 0;
+	return bytes[4] <= ROI_PAIR ? (enum roi_code)bytes[4] : 0;
 }
 
 const struct labels *region_labels(void)
@@ -47,6 +49,13 @@ void region_told(unsigned int c, enum roi_code code)
 		break;
 	case ROI_FREE:
 		labels.group = numbers[c];
+		break;
+	case ROI_CALL:
+	case ROI_RETURN:
+		conflicts_call(c, code == ROI_CALL);
+		break;
+	case ROI_PAIR:
+		conflicts_pair(numbers[c]);
 		break;
 	case ROI_FAST:
 	case ROI_ORDERED:

@@ -82,16 +82,19 @@ static void say_all(void)
 	roi_seed(0xffffffff);
 	roi_free(0);
 	roi_work();
+	ROI_TELL(ROI_CALL);
+	ROI_TELL(ROI_RETURN);
+	roi_pair(6);
 }
 
 /* A real CPU goes over them, and they are found in the code, numbers with their highest bit first. */
 static void test_header(void)
 {
 	const unsigned char *code = (const unsigned char *)say_all;
-	unsigned int seen[ROI_WORK + 1] = { 0 }, last = 0;
+	unsigned int seen[ROI_PAIR + 1] = { 0 }, last = 0;
 
 	say_all();
-	for (size_t i = 0; last != ROI_WORK; i++) {
+	for (size_t i = 0; last != ROI_PAIR; i++) {
 		unsigned int found = region_code(code + i, 8);
 
 		if (found) {
@@ -99,7 +102,7 @@ static void test_header(void)
 			last = found;
 		}
 	}
-	for (unsigned int c = ROI_FAST; c <= ROI_WORK; c++)
+	for (unsigned int c = ROI_FAST; c <= ROI_PAIR; c++)
 		CHECK(seen[c]);
 }
 #else

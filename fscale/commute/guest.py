@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Executes tests in a simulated guest, whose plugin records the conflicts of each."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fscale.commute.conflicts import Conflict, named
+from fscale.commute.generate import Test
+from fscale.commute.script import written
+from fscale.model import catalogue, paths, variant
+from fscale.model.config import FileSystem, Medium
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.results import CellKey
+from fscale.sim import emulator, image, kerneltypes, machine
+from fscale.sim.boot import Boot, PointResult
+from fscale.sim.kerneltypes import Types
+from fscale.sim.machine import Method
+from fscale.sim.plan import MOUNT, GuestPoint, prepared, sockets
+from fscale.system.programs import made
+from fscale.vm import kernel as kernels
+from fscale.vm import module_build, qemu
+from fscale.vm.kernel import Kernel
+from fscale.vm.qemu import Qemu
+from fscale.vm.steps import Steps
+
+# One for each call, and one for the process that makes states.
+CPUS = 3
+MEMORY_MIB = 1024
+MEDIUM = "brd"
+POLL_SECONDS = 0.5
+
+
+class GuestFailed(FscaleError):
+    """The interpreter failed in the guest."""
+
+    code = Exit.FAILED
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A kernel with a file system under test, and all that a boot needs."""
+
+    filesystem: FileSystem
+    medium: Medium
+    kernel: Kernel
+    emulator: Qemu
+    plugin: Path
+    initramfs: Path
+    types: Types | None
+
+
+def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
+    """Fetch and build what a guest needs. `filesystem` and `kernel` are those of simulations.
+
+    Raises:
+        FscaleError: there is no such file system or kernel, or they do not fit.
+    """
+    emulated = qemu.find(steps)
+    emulator.check_version(emulated)
+    booted = kernels.of_guest(kernel, steps)
+    described = {filesystem: catalogue.load_variant(variant.parse(filesystem))}
+    medium = catalogue.load_medium(MEDIUM)
+    parts = module_build.build_parts([filesystem], (), booted, kernel, None, steps)
+    interpreter = {"bin/fscale-commute": made(paths.INTERPRETER)}
+    with_interpreter = replace(parts, files={**parts.files, **interpreter})
+    return Guest(
+        described[filesystem],
+        medium,
+        booted,
+        emulated,
+        made(paths.SIMULATOR),
+        image.build(booted, described, [medium], (), with_interpreter, steps),
+        kerneltypes.load(booted, described, (), parts.modules).get(filesystem),
+    )
+
+
+def execute(
+    guest: Guest, tests: Sequence[Test], order: str, seed: int, cpu: int
+) -> list[list[Conflict]]:
+    """Boot the guest once on the host's CPU `cpu`; the conflicts of each test.
+
+    Raises:
+        BootError, GuestFailed: the guest, or the interpreter in it, failed.
+    """
+    key = CellKey(
+        workload="commute",
+        filesystem=guest.filesystem.kernel,
+        medium=MEDIUM,
+        mode="buffered",
+        cores=CPUS,
+        repetition=1,
+        duration=1,
+    )
+    point = GuestPoint(0, key, seed)
+    program = ["fscale-commute", order, MOUNT, "/host/tests"]
+    words = [*prepared(point, guest.filesystem, guest.medium, MEMORY_MIB << 20), *program]
+    with Boot([point], f"{shlex.join(words)}\n", ()) as boot:
+        text = "".join(f"{line}\n" for test in tests for line in written(test))
+        (boot.place.shared / "tests").write_text(text)
+        boot.start(_command(guest, boot, seed, cpu), guest.emulator.environment())
+        while not (results := boot.poll()):
+            time.sleep(POLL_SECONDS)
+        return _conflicts(results[0], boot, guest.types, len(tests))
+
+
+def _command(guest: Guest, boot: Boot, seed: int, cpu: int) -> list[str]:
+    described = machine.load("paper")
+    return emulator.command(
+        guest.emulator,
+        guest.kernel,
+        guest.initramfs,
+        guest.plugin,
+        machine.parameters(described, Method(), CPUS, MEMORY_MIB),
+        guest.types.slab if guest.types else None,
+        sockets(described, CPUS),
+        seed,
+        cpu,
+        boot.place,
+        emulator.kernel_line("lsm=none"),
+    )
+
+
+def _conflicts(
+    result: PointResult, boot: Boot, types: Types | None, tests: int
+) -> list[list[Conflict]]:
+    if result.failed or result.status or len(result.conflicts) != tests:
+        why = result.failed or result.stderr or "the interpreter ended early"
+        raise GuestFailed(f"{len(result.conflicts)} of {tests} tests were executed: {why}")
+    symbols = boot.symbols()
+    return [[named(line, symbols, types) for line in found.lines] for found in result.conflicts]
