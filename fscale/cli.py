@@ -56,6 +56,8 @@ OVERVIEW = {
         "cache lines.",
         "predict": "Predict throughput at more cores than were measured, from a run and a "
         "simulation.",
+        "commute": "Find calls that commute but conflict: which pairs share a cache line, and "
+        "which object it is.",
         "calibrate": "Measure cache-line transfers, atomics and memory; write a machine for "
         "`fscale simulate`.",
     },

@@ -38,8 +38,15 @@ void call_open(void)
 {
 	struct sigaction action = { .sa_handler = faulted, .sa_flags = SA_NODEFER };
 
+	char *neighbour = (char *)ADDRESS + 8 * DISTANCE;
+
 	if (sigaction(SIGSEGV, &action, NULL) || sigaction(SIGBUS, &action, NULL))
 		die("sigaction");
+	/* As in any process that lives on, page tables are there, whatever a test unmaps. */
+	if (mmap(neighbour, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) != neighbour)
+		die("mmap");
+	*neighbour = 1;
 }
 
 char *call_address(const char *word)

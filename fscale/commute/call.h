@@ -9,7 +9,7 @@
 char *call_address(const char *word);
 int call_protection(const char *word);
 
-/* Take SIGSEGV and SIGBUS as results; once in each process. */
+/* Once in each process: SIGSEGV and SIGBUS are results. */
 void call_open(void);
 
 /* `side`: 0 or 1. */

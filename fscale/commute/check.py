@@ -5,14 +5,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.commute.generate import ORDERS, Test
+from fscale.commute.generate import ORDERS, PairTest
 from fscale.commute.script import outcomes, renumbered, written
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.system.programs import made
 
 
-def differences(tests: Sequence[Test], directory: Path) -> dict[str, list[str]]:
+def differences(tests: Sequence[PairTest], directory: Path) -> dict[str, list[str]]:
     """The lines that differ from the model's, by the id of the test: `- model`, `+ system`.
 
     `directory` is empty. FscaleError if the interpreter fails.

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from fscale.sim.cells import hot_line
 from fscale.sim.kerneltypes import Types
 from fscale.sim.output import CallUser, ConflictLine, PcOnLine, PluginLine
-from fscale.sim.rules import LINE_BYTES
 from fscale.sim.symbols import Symbols
+
+# Names of memory whose objects are not known, which end in an address, and their kinds.
+_ADDRESSED = {"memory at": "memory", "struct page": "struct page", "vmalloc area": "vmalloc area"}
+_NOT_COUNTED = ("memory", "clean", "dirty", "upgrade", "remote", "stall", "queue")
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Conflict:
     """A line that one call wrote and the other one accessed."""
 
     object: str
-    """its name, which is that of other objects of the kind as well"""
+    """what lies there, by a name that others of its kind have as well"""
     layout: bool
     """whether the calls accessed different bytes, which merely lie in one line"""
     a: tuple[str, ...]
@@ -27,24 +30,12 @@ class Conflict:
 
 def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> Conflict:
     """A conflict with names for its addresses."""
-    shared = int(line.bytes, 16)
-    users = [*line.a, *line.b]
-    at_shared = [user for user in users if shared >> int(user.va, 16) % LINE_BYTES & 1]
-    found = hot_line([_as_hot(line, at_shared or users)], symbols, types, {})
-    return Conflict(
-        found.thing, not shared, *(_functions(side, symbols) for side in (line.a, line.b))
-    )
-
-
-def _as_hot(line: ConflictLine, users: Sequence[CallUser]) -> PluginLine:
-    """The line as the simulator reports one that cores take from each other."""
-    none = dict.fromkeys(("memory", "clean", "dirty", "upgrade", "remote", "stall", "queue"), 0)
-    pcs = [
-        PcOnLine(pc=user.pc, va=user.va, reads=not user.write, writes=user.write, stall=0)
-        for user in users
-    ]
     place = line.model_dump(include={"va", "cache", "object", "size"})
-    return PluginLine(pa=line.va, pcs=pcs, **place, **none)
+    taken = PcOnLine(pc="0x0", va=line.va, reads=0, writes=1, stall=0)
+    told = PluginLine(pa=line.va, pcs=[taken], **place, **dict.fromkeys(_NOT_COUNTED, 0))
+    name = hot_line([told], symbols, types, {}).thing
+    kind = next((kind for begin, kind in _ADDRESSED.items() if name.startswith(begin)), name)
+    return Conflict(kind, line.layout, _functions(line.a, symbols), _functions(line.b, symbols))
 
 
 def _functions(users: Sequence[CallUser], symbols: Symbols) -> tuple[str, ...]:
@@ -58,13 +49,16 @@ def lasting(boots: Sequence[Sequence[Conflict]]) -> list[Conflict]:
     A timer tick, or memory that happens to lie in one line, conflicts in one boot and not in
     another. Several conflicts of one kind stay as many as the boot with the fewest has.
     """
-    kinds = [Counter((one.object, one.layout) for one in found) for found in boots]
-    left = kinds[0]
-    for more in kinds[1:]:
-        left &= more
+    left = Counter(map(_kind, boots[0]))
+    for found in boots[1:]:
+        left &= Counter(map(_kind, found))
     kept = []
     for one in boots[0]:
-        if left[one.object, one.layout] > 0:
-            left[one.object, one.layout] -= 1
+        if left[_kind(one)]:
+            left[_kind(one)] -= 1
             kept.append(one)
     return kept
+
+
+def _kind(conflict: Conflict) -> tuple[str, bool]:
+    return conflict.object, conflict.layout

@@ -6,6 +6,7 @@ SIM-commutativity wants this of every prefix as well; the prefixes of two calls 
 """
 
 import itertools
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,8 @@ from fscale.commute.states import Key, Value, World, lazily, same
 ORDERS = ("ab", "ba")
 
 
-@dataclass(frozen=True)
-class Test:
+@dataclass(frozen=True, eq=False)
+class PairTest:
     """Two calls, `a` of process 0, and the parts of an initial state in which they commute."""
 
     id: str
@@ -39,14 +40,28 @@ def pairs(calls: Sequence[str]) -> list[tuple[str, str]]:
     return list(itertools.combinations_with_replacement(ordered, 2))
 
 
-def generate(first: str, second: str) -> Iterator[Test]:
+def generate(first: str, second: str) -> Iterator[PairTest]:
     """The tests of a pair: one of all that take the same path through the model."""
     seen: set[Shape] = set()
     for found in explore(lambda choices: _commuting(choices, first, second)):
         if found is None or not seen.isdisjoint(found.shapes):
             continue
         seen.add(found.shapes[0])
-        yield Test(f"{first}-{second}-{len(seen)}", found.a, found.b, found.known)
+        yield PairTest(f"{first}-{second}-{len(seen)}", found.a, found.b, found.known)
+
+
+def sample(
+    calls: Sequence[str], each: int | None, seed: int
+) -> tuple[dict[tuple[str, str], int], list[PairTest]]:
+    """The number of tests of each pair of some calls, and at most `each` of them, drawn by seed."""
+    counts: dict[tuple[str, str], int] = {}
+    drawn: list[PairTest] = []
+    for pair in pairs(calls):
+        tests = list(generate(*pair))
+        counts[pair] = len(tests)
+        chosen = random.Random(f"{seed} {pair}").sample(range(len(tests)), len(tests))[:each]
+        drawn += [tests[number] for number in sorted(chosen)]
+    return counts, drawn
 
 
 # The calls' accesses and results, without the names of what they access.

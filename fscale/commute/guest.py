@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fscale.commute import script
 from fscale.commute.conflicts import Conflict, named
-from fscale.commute.generate import Test
-from fscale.commute.script import written
+from fscale.commute.generate import PairTest
 from fscale.model import catalogue, paths, variant
 from fscale.model.config import FileSystem, Medium
 from fscale.model.errors import Exit, FscaleError
@@ -33,8 +33,8 @@ MEDIUM = "brd"
 POLL_SECONDS = 0.5
 
 
-class GuestFailed(FscaleError):
-    """The interpreter failed in the guest."""
+class InterpreterError(FscaleError):
+    """A test failed in the guest."""
 
     code = Exit.FAILED
 
@@ -78,12 +78,12 @@ def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
 
 
 def execute(
-    guest: Guest, tests: Sequence[Test], order: str, seed: int, cpu: int
+    guest: Guest, tests: Sequence[PairTest], order: str, seed: int, cpu: int
 ) -> list[list[Conflict]]:
     """Boot the guest once on the host's CPU `cpu`; the conflicts of each test.
 
     Raises:
-        BootError, GuestFailed: the guest, or the interpreter in it, failed.
+        BootError, InterpreterError: the guest, or the interpreter in it, failed.
     """
     key = CellKey(
         workload="commute",
@@ -98,12 +98,17 @@ def execute(
     program = ["fscale-commute", order, MOUNT, "/host/tests"]
     words = [*prepared(point, guest.filesystem, guest.medium, MEMORY_MIB << 20), *program]
     with Boot([point], f"{shlex.join(words)}\n", ()) as boot:
-        text = "".join(f"{line}\n" for test in tests for line in written(test))
+        text = "".join(f"{line}\n" for test in tests for line in script.written(test))
         (boot.place.shared / "tests").write_text(text)
         boot.start(_command(guest, boot, seed, cpu), guest.emulator.environment())
         while not (results := boot.poll()):
             time.sleep(POLL_SECONDS)
-        return _conflicts(results[0], boot, guest.types, len(tests))
+        _check(results[0], tests, order)
+        symbols = boot.symbols()
+        return [
+            [named(line, symbols, guest.types) for line in found.lines]
+            for found in results[0].conflicts
+        ]
 
 
 def _command(guest: Guest, boot: Boot, seed: int, cpu: int) -> list[str]:
@@ -123,11 +128,21 @@ def _command(guest: Guest, boot: Boot, seed: int, cpu: int) -> list[str]:
     )
 
 
-def _conflicts(
-    result: PointResult, boot: Boot, types: Types | None, tests: int
-) -> list[list[Conflict]]:
-    if result.failed or result.status or len(result.conflicts) != tests:
+def _check(result: PointResult, tests: Sequence[PairTest], order: str) -> None:
+    """Raise InterpreterError unless every test was executed as by the model."""
+    done = len(result.conflicts)
+    if result.failed or result.status or done != len(tests):
         why = result.failed or result.stderr or "the interpreter ended early"
-        raise GuestFailed(f"{len(result.conflicts)} of {tests} tests were executed: {why}")
-    symbols = boot.symbols()
-    return [[named(line, symbols, types) for line in found.lines] for found in result.conflicts]
+        raise InterpreterError(f"{done} of {len(tests)} tests were executed: {why}")
+    runs = (result.bench or "").split("test ")[1:]
+    for test, run in zip(tests, runs, strict=True):
+        model = script.outcome(test, order)
+        system = script.renumbered(run.splitlines())
+        # Where any descriptor is as good, the guest gives the lowest one and others move.
+        if "anyfd" not in " ".join(script.written(test)) and (
+            script.results(system) != script.results(model)
+        ):
+            raise InterpreterError(
+                f"{test.id}: the file system returned {'; '.join(script.results(system))}, not "
+                f"{'; '.join(script.results(model))}"
+            )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fscale.commute.calls import path_text
-from fscale.commute.generate import ORDERS, Test, execute
+from fscale.commute.generate import ORDERS, PairTest, execute
 from fscale.commute.posix import Result
 from fscale.commute.states import (
     DESCRIPTORS,
@@ -20,7 +20,7 @@ from fscale.commute.states import (
 )
 
 
-def written(test: Test) -> list[str]:
+def written(test: PairTest) -> list[str]:
     """The lines of a test: its initial state, then its calls."""
     return [
         f"test {test.id} {len(_processes(test))}",
@@ -30,7 +30,7 @@ def written(test: Test) -> list[str]:
     ]
 
 
-def state(test: Test) -> list[str]:
+def state(test: PairTest) -> list[str]:
     """The initial state of a test: what makes it, in order."""
     initial = completed(test.known)
     names = _names(initial)
@@ -58,7 +58,7 @@ def state(test: Test) -> list[str]:
     return lines
 
 
-def outcome(test: Test, order: str) -> list[str]:
+def outcome(test: PairTest, order: str) -> list[str]:
     """The lines of an order of the calls, by the model; numbered as by `renumbered`."""
     initial = completed(test.known)
     world, results = execute(World(initial), test.a, test.b, order)
@@ -86,7 +86,12 @@ def renumbered(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def outcomes(test: Test) -> list[list[str]]:
+def results(lines: Sequence[str]) -> list[str]:
+    """The lines of an outcome that the calls returned."""
+    return [line for line in lines if line.startswith(("a ", "b "))]
+
+
+def outcomes(test: PairTest) -> list[list[str]]:
     """The outcome of each order, in which the interpreter executes them."""
     return [outcome(test, order) for order in ORDERS]
 
@@ -98,7 +103,7 @@ def _joined(*words: Value) -> str:
     return " ".join(map(str, words))
 
 
-def _processes(test: Test) -> list[int]:
+def _processes(test: PairTest) -> list[int]:
     return sorted({test.a.process, test.b.process})
 
 
@@ -106,7 +111,7 @@ def _paths() -> Iterator[tuple[int, int]]:
     return ((directory, name) for directory in range(DIRECTORIES) for name in range(NAMES))
 
 
-def _present(test: Test, kind: str) -> list[tuple[str | int, ...]]:
+def _present(test: PairTest, kind: str) -> list[tuple[str | int, ...]]:
     return sorted(key for key, value in test.known.items() if key[0] == kind and value)
 
 

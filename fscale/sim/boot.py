@@ -25,6 +25,7 @@ from fscale.sim.output import (
     ModeEnd,
     Parameters,
     PluginWindow,
+    Record,
     Sign,
     Stream,
     Trouble,
@@ -161,22 +162,7 @@ class Boot:
         # Read this before the windows: if it shows a point's end, all windows of it are written.
         numbers = self._newly_done()
         for record in self._stream.read():
-            match record:
-                case PluginWindow():
-                    self._windows.setdefault(record.point, []).append(record)
-                    self._alive = time.monotonic()
-                case Conflicts():
-                    self._conflicts.append(record)
-                case Code():
-                    self._code[record.point] = record.code
-                case ModeEnd():
-                    self._add_cpu(record)
-                case Sign():
-                    self._take(record)
-                case Trouble():
-                    self._trouble = record.text
-                case Parameters() | Ended():
-                    pass
+            self._keep(record)
         results = [self._measured(number) for number in numbers]
         if results:
             return results  # errors of the guest are raised after these are stored
@@ -229,6 +215,24 @@ class Boot:
                 ) from None
         self.place.rules.write_text("".join(told))
         (self.place.shared / "go").touch()
+
+    def _keep(self, record: Record) -> None:
+        match record:
+            case PluginWindow():
+                self._windows.setdefault(record.point, []).append(record)
+                self._alive = time.monotonic()
+            case Conflicts():
+                self._conflicts.append(record)
+            case Code():
+                self._code[record.point] = record.code
+            case ModeEnd():
+                self._add_cpu(record)
+            case Sign():
+                self._take(record)
+            case Trouble():
+                self._trouble = record.text
+            case Parameters() | Ended():
+                pass
 
     def _take(self, sign: Sign) -> None:
         self._signed = time.monotonic()

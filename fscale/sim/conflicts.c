@@ -15,7 +15,7 @@
 #define USERS 6
 
 struct user {
-	uint64_t pc, virtual;
+	uint64_t pc;
 	bool write;
 };
 
@@ -83,7 +83,7 @@ static void add_user(struct user *users, const struct user *user)
 
 void conflicts_access(unsigned int c, uint64_t virtual, unsigned int size, bool write, uint64_t pc)
 {
-	const struct user user = { pc, virtual, write };
+	const struct user user = { pc, write };
 
 	for (unsigned int done = 0, part; done < size; done += part) {
 		unsigned int at = (unsigned int)((virtual + done) % (1 << LINE_SHIFT));
@@ -107,20 +107,21 @@ static void print_users(const struct user *users)
 {
 	fprintf(out, "[");
 	for (unsigned int i = 0; i < USERS && users[i].pc; i++)
-		fprintf(out, "%s{\"pc\":\"0x%" PRIx64 "\",\"va\":\"0x%" PRIx64 "\",\"write\":%s}",
-			i ? "," : "", users[i].pc, users[i].virtual,
+		fprintf(out, "%s{\"pc\":\"0x%" PRIx64 "\",\"write\":%s}", i ? "," : "", users[i].pc,
 			users[i].write ? "true" : "false");
 	fprintf(out, "]");
 }
 
-/* `bytes`: those that one side writes and the other one accesses; none if they only lie together. */
-static void print_line(const struct touched *touched, uint64_t bytes)
+/* Where a side writes what the other one accesses, or if there is nothing, where one writes. */
+static void print_line(const struct touched *touched, uint64_t common)
 {
-	uint64_t virtual = touched->line << LINE_SHIFT;
+	uint64_t bytes = common ? common : touched->written[0] | touched->written[1];
+	uint64_t virtual = (touched->line << LINE_SHIFT) + (unsigned int)__builtin_ctzll(bytes);
 	struct slab_object object;
 
-	fprintf(out, "{\"va\":\"0x%" PRIx64 "\",\"bytes\":\"0x%" PRIx64 "\",", virtual, bytes);
-	if (slab_find(bytes ? virtual + (unsigned int)__builtin_ctzll(bytes) : virtual, &object))
+	fprintf(out, "{\"va\":\"0x%" PRIx64 "\",\"layout\":%s,", virtual,
+		common ? "false" : "true");
+	if (slab_find(virtual, &object))
 		fprintf(out, "\"cache\":\"%s\",\"object\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",",
 			object.cache, object.start, object.size);
 	fprintf(out, "\"a\":");

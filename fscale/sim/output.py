@@ -95,22 +95,21 @@ class PluginWindow(_Lenient):
 
 
 class CallUser(_Lenient):
-    """An instruction of a call that accessed a line; `va` is the address of its first access."""
+    """An instruction of a call that accessed a line."""
 
     pc: str
-    va: str
     write: bool
 
 
 class ConflictLine(_Lenient):
     """A line that one call of a pair wrote and the other accessed.
 
-    `bytes` has a bit for each byte that one wrote and the other accessed: 0 if no byte was shared.
-    For slab memory, `cache`, `object` and `size` are as in PluginLine.
+    `va` is the first byte that both accessed; with `layout` there is none, and it is the first that
+    was written. For slab memory, `cache`, `object` and `size` are as in PluginLine.
     """
 
     va: str
-    bytes: str
+    layout: bool
     cache: str | None = None
     object: str = "0x0"
     size: int = 0

@@ -24,6 +24,7 @@ def test_a_sample_of_all_pairs(tmpfs):
 
 
 def test_a_wrong_model_is_found(tmpfs, monkeypatch):
-    tests = list(generate("link", "stat"))
+    tests = list(generate("link", "link"))
+    assert differences(tests, tmpfs) == {}
     monkeypatch.setitem(posix.CALLS, "link", posix.CALLS["rename"])
-    assert differences(tests[:1], tmpfs)
+    assert differences(tests, tmpfs)

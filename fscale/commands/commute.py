@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale commute`: which calls conflict although they commute."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fscale.commands.options.completion import complete_filesystems
+from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
+from fscale.commands.options.kinds import number
+from fscale.commands.options.shared import ResultsOption
+from fscale.commands.options.suite import FILESYSTEMS
+from fscale.commute import campaign, guest, matrix
+from fscale.commute.generate import sample
+from fscale.commute.matrix import Matrix
+from fscale.commute.posix import CALLS
+from fscale.model import catalogue
+from fscale.model.errors import FscaleError
+from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SEED
+from fscale.model.terminal import only_ascii, print_line, terminal
+from fscale.model.words import plural
+from fscale.runner.request import parse_list
+from fscale.runner.signals import Signals
+from fscale.vm.steps import Steps
+
+_EPILOG = """
+More examples:
+
+    fscale commute --dry-run
+    fscale commute --fs tmpfs,ext4 --kernel 6.1,6.12 --calls open,link,unlink --output results/names
+"""
+_OBJECTS = 20
+
+
+def _calls(text: str | None) -> list[str]:
+    given = parse_list("--calls", text) or list(CALLS)
+    for name in given:
+        if name not in CALLS:
+            raise FscaleError(f"--calls {name}: no such call{catalogue.suggest(name, CALLS)}")
+    return given
+
+
+def _commute(
+    output: ResultsOption = Path("results/DATE-commute"),
+    fs: Annotated[
+        str,
+        typer.Option(
+            metavar="FS,...",
+            help=FILESYSTEMS,
+            autocompletion=complete_filesystems,
+            rich_help_panel=MEASURED,
+        ),
+    ] = "tmpfs",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="KERNEL,...",
+            help="Kernels to boot, separated by commas, each as for `fscale simulate`.",
+            rich_help_panel=GUESTS,
+        ),
+    ] = "6.12",
+    calls: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CALL,...",
+            help="Calls of the model, separated by commas. Default: all 18.",
+            rich_help_panel=MEASURED,
+        ),
+    ] = None,
+    each: Annotated[
+        int,
+        number(
+            0,
+            MOST_COUNT,
+            "Execute at most N tests of each pair of calls, drawn at random; 0: all.",
+            MEASURED,
+        ),
+    ] = 20,
+    boots: Annotated[
+        int,
+        number(
+            2,
+            MOST_REPETITIONS,
+            "Boots per file system and kernel; a conflict counts if each of them has it.",
+            REPEATED,
+        ),
+    ] = 2,
+    seed: Annotated[
+        int, number(1, MOST_SEED, "Random seed of the tests and of the first boot.", REPEATED)
+    ] = 1,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print how many tests each pair of calls has, and exit."),
+    ] = False,
+) -> None:
+    """Find calls that commute but conflict: which pairs share a cache line, and which object it is.
+
+    Example: fscale commute --fs tmpfs --kernel 6.12 --output results/commute
+
+    Where two calls commute, an implementation is possible in which neither writes a cache line that
+    the other accesses. Tests are made from a model of 18 POSIX calls; each executes two calls in a
+    simulated guest. docs/design/commutativity.md describes the model.
+
+    Exit codes: 0: all tests were executed. 1: a guest or a test failed. 2: wrong usage. 3:
+    interrupted; the same command resumes.
+    """
+    counts, tests = sample(_calls(calls), each or None, seed)
+    console = terminal(ascii_only=only_ascii())
+    if dry_run:
+        for line in matrix.lines({pair: str(n) for pair, n in counts.items()}):
+            print_line(line)
+        console.print(
+            f"{plural(sum(counts.values()), 'test')}, of which {len(tests)} are executed",
+            soft_wrap=True,
+        )
+        return
+    cpu = min(os.sched_getaffinity(0))
+    steps = Steps(terminal(error=True))
+    found = []
+    with Signals().installed():
+        campaign.begin(output, tests)
+        for release in parse_list("--kernel", kernel) or []:
+            for name in parse_list("--fs", fs, catalogue.split_filesystems) or []:
+                prepared = guest.prepare(name, release, steps)
+                one = campaign.measure(prepared, name, tests, boots, seed, cpu, output)
+                found.append(one)
+                campaign.write(output, found)
+                _show(console, one)
+
+
+def _show(console: Console, found: Matrix) -> None:
+    total = found.total
+    console.print(
+        f"\n{found.filesystem} on {found.kernel}, {plural(found.boots, 'boot')}: {total.free} of "
+        f"{plural(total.tests, 'test')} ({total.percent}%) have no conflict; in {total.layout} "
+        "merely different data of one line conflict.\nTests without a conflict in percent:",
+        soft_wrap=True,
+    )
+    shares = {pair: str(count.percent) for pair, count in found.pairs.items()}
+    for line in matrix.lines(shares):
+        print_line(line)
+    console.print(matrix.spoilers_table(found, _OBJECTS))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("commute", epilog=_EPILOG)(_commute)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The matrix of calls: which part of their tests has no conflict, and which objects spoil it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fscale.commute.conflicts import Conflict
+from fscale.commute.generate import PairTest
+from fscale.commute.posix import CALLS
+from fscale.model.tables import Column, Row, Table
+
+Pair = tuple[str, str]
+
+
+@dataclass
+class Count:
+    """Tests of a pair of calls, or of all."""
+
+    tests: int = 0
+    free: int = 0
+    """without a conflict"""
+    layout: int = 0
+    """in which all conflicts are of different bytes of a line"""
+
+    def add(self, conflicts: Sequence[Conflict]) -> None:
+        """Count a test with its conflicts."""
+        self.tests += 1
+        self.free += not conflicts
+        self.layout += bool(conflicts) and all(one.layout for one in conflicts)
+
+    @property
+    def percent(self) -> int:
+        """The share of tests without a conflict, rounded down."""
+        return 100 * self.free // self.tests
+
+
+@dataclass(frozen=True)
+class Spoiler:
+    """An object at which tests conflict."""
+
+    object: str
+    layout: bool
+    pairs: list[Pair]
+    tests: int
+    functions: list[str]
+    """those of both calls in the first test"""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What was found for a file system with a kernel."""
+
+    filesystem: str
+    kernel: str
+    boots: int
+    total: Count
+    pairs: dict[Pair, Count]
+    spoilers: list[Spoiler]
+    """those of the most pairs first"""
+
+    def as_json(self) -> dict[str, Any]:
+        """A form for JSON."""
+        pairs = [{"calls": pair, **asdict(count)} for pair, count in self.pairs.items()]
+        return asdict(self) | {"pairs": pairs}
+
+
+def matrix(
+    filesystem: str, kernel: str, boots: int, found: Mapping[PairTest, Sequence[Conflict]]
+) -> Matrix:
+    """Count the conflicts that were found in every boot."""
+    total, pairs = Count(), defaultdict[Pair, Count](Count)
+    spoiled: dict[tuple[str, bool], list[tuple[PairTest, Conflict]]] = defaultdict(list)
+    for test, conflicts in found.items():
+        total.add(conflicts)
+        pairs[test.pair].add(conflicts)
+        for key, one in {(one.object, one.layout): one for one in conflicts}.items():
+            spoiled[key].append((test, one))
+    spoilers = [
+        Spoiler(
+            *key,
+            pairs=list(dict.fromkeys(test.pair for test, _ in tests)),
+            tests=len(tests),
+            functions=list(dict.fromkeys([*tests[0][1].a, *tests[0][1].b])),
+        )
+        for key, tests in spoiled.items()
+    ]
+    spoilers.sort(key=lambda one: (-len(one.pairs), -one.tests, one.object))
+    return Matrix(filesystem, kernel, boots, total, dict(pairs), spoilers)
+
+
+def lines(texts: Mapping[Pair, str]) -> list[str]:
+    """A triangle, calls by calls, with a text for each pair; the names at the top stand upright."""
+    names = [name for name in CALLS if any(name in pair for pair in texts)]
+    width = 1 + max(map(len, texts.values()))
+    longest = max(map(len, names))
+    heads = [name.rjust(longest) for name in names]
+    rows = ["".join(head[at].rjust(width) for head in heads) for at in range(longest)]
+    lines = [" " * longest + row for row in rows]
+    for name in names:
+        cells = (texts[other, name].rjust(width) for other in names if (other, name) in texts)
+        lines.append(name.ljust(longest) + "".join(cells))
+    return lines
+
+
+def spoilers_table(found: Matrix, most: int) -> Table:
+    """The objects that spoil the most pairs."""
+    columns = [
+        *(Column("object"), Column("bytes"), Column("pairs", right=True)),
+        *(Column("tests", right=True), Column("functions", 1)),
+    ]
+    rows = [
+        Row(
+            [
+                *(one.object, "different" if one.layout else "same", str(len(one.pairs))),
+                *(str(one.tests), ", ".join(one.functions[:4])),
+            ]
+        )
+        for one in found.spoilers[:most]
+    ]
+    return Table(columns, rows)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Conflicts get names, and those of one boot alone are dropped."""
+
+import json
+
+import pytest
+
+from fscale.commute import matrix
+from fscale.commute.calls import Call
+from fscale.commute.conflicts import Conflict, lasting, named
+from fscale.commute.generate import PairTest
+from fscale.sim.output import Conflicts, parse
+from fscale.sim.symbols import Symbols
+
+SYMBOLS = Symbols(
+    [
+        "ffffffff81000000 T down_write",
+        "ffffffff81000100 T up_write",
+        "ffffffff82000040 D rename_lock",
+    ]
+)
+
+
+def line(va: str, layout: bool = False, **more: object) -> object:
+    a = [
+        {"pc": "0xffffffff81000008", "write": False},
+        {"pc": "0xffffffff81000108", "write": True},
+    ]
+    record = {"va": va, "layout": layout, "a": a, "b": a[:1], **more}
+    whole = {"type": "conflicts", "pair": 3, "touched": 9, "lost": 0, "lines": [record]}
+    found = parse(json.dumps(whole).encode())
+    assert isinstance(found, Conflicts)
+    return found.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("va", "name"),
+    [
+        ("0xffffffff82000040", "rename_lock"),
+        ("0xffffffff82000048", "rename_lock"),
+        ("0xffffffff82000080", "rename_lock+0x40"),
+        # Where these lie differs from boot to boot.
+        ("0xffff888001234500", "memory"),
+        ("0xffffea0000001000", "struct page"),
+        ("0xffffc90000001000", "vmalloc area"),
+    ],
+)
+def test_names(va: str, name: str) -> None:
+    found = named(line(va), SYMBOLS, None)
+    assert found == Conflict(name, False, ("up_write", "down_write"), ("down_write",))
+
+
+def test_a_conflict_of_one_boot_is_dropped() -> None:
+    one, other, layout = (
+        Conflict(name, apart, (), ())
+        for name, apart in (("i_rwsem", False), ("jiffies", False), ("i_rwsem", True))
+    )
+    assert lasting([[one, one, other], [one, one, layout]]) == [one, one]
+    assert lasting([[one, one], [other, one], [one, one]]) == [one]
+    assert lasting([[one]]) == [one]
+
+
+def test_objects_are_ordered_by_the_pairs_that_they_spoil() -> None:
+    def test_of(a: str, b: str) -> PairTest:
+        return PairTest(f"{a}-{b}-1", Call(0, a, ()), Call(0, b, ()), {})
+
+    rwsem = Conflict("i_rwsem", False, ("down_write",), ("up_write",))
+    line_of_it = Conflict("i_rwsem", True, ("down_write",), ())
+    found = matrix.matrix(
+        "tmpfs",
+        "6.12",
+        2,
+        {
+            test_of("link", "link"): [rwsem, rwsem, line_of_it],
+            test_of("link", "stat"): [],
+            test_of("link", "unlink"): [rwsem],
+            test_of("unlink", "unlink"): [line_of_it],
+        },
+    )
+    assert (found.total.tests, found.total.free, found.total.layout) == (4, 1, 1)
+    assert [(one.object, one.layout, one.tests) for one in found.spoilers] == [
+        ("i_rwsem", False, 2),
+        ("i_rwsem", True, 2),
+    ]
+    assert found.spoilers[0].functions == ["down_write", "up_write"]
+    assert json.loads(json.dumps(found.as_json()))["pairs"][0] == {
+        "calls": ["link", "link"],
+        "tests": 1,
+        "free": 0,
+        "layout": 0,
+    }
+
+
+def test_the_triangle() -> None:
+    texts = {("open", "open"): "7", ("open", "link"): "100", ("link", "link"): "50"}
+    assert matrix.lines(texts) == [
+        "       o   l",
+        "       p   i",
+        "       e   n",
+        "       n   k",
+        "open   7",
+        "link 100  50",
+    ]
