@@ -125,7 +125,7 @@ def _commute(
         for release in parse_list("--kernel", kernel) or []:
             for name in parse_list("--fs", fs, catalogue.split_filesystems) or []:
                 prepared = guest.prepare(name, release, steps)
-                one = campaign.measure(prepared, name, tests, boots, seed, cpu, output)
+                one = campaign.measure(prepared, name, tests, counts, boots, seed, cpu, output)
                 found.append(one)
                 campaign.write(output, found)
                 _show(console, one)
@@ -135,8 +135,9 @@ def _show(console: Console, found: Matrix) -> None:
     total = found.total
     console.print(
         f"\n{found.filesystem} on {found.kernel}, {plural(found.boots, 'boot')}: {total.free} of "
-        f"{plural(total.tests, 'test')} ({total.percent}%) have no conflict; in {total.layout} "
-        "merely different data of one line conflict.\nTests without a conflict in percent:",
+        f"{plural(total.tests, 'test')} have no conflict, which makes {found.share:.0%} of all; in "
+        f"{total.layout} merely different data of one line conflict.\n"
+        "Tests without a conflict in percent:",
         soft_wrap=True,
     )
     shares = {pair: str(count.percent) for pair, count in found.pairs.items()}

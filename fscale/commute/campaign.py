@@ -3,14 +3,14 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from fscale.commute.conflicts import Conflict, lasting
 from fscale.commute.generate import ORDERS, PairTest
 from fscale.commute.guest import Guest, execute
-from fscale.commute.matrix import Matrix, matrix
+from fscale.commute.matrix import Matrix, Pair, matrix
 from fscale.commute.script import written
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
@@ -35,6 +35,7 @@ def measure(
     guest: Guest,
     filesystem: str,
     tests: Sequence[PairTest],
+    sizes: Mapping[Pair, int],
     boots: int,
     seed: int,
     cpu: int,
@@ -57,7 +58,7 @@ def measure(
         found.append([_read(line) for line in path.read_text().splitlines()])
     kept = map(lasting, zip(*found, strict=True))
     counted = dict(zip(tests, kept, strict=True))
-    return matrix(filesystem, guest.kernel.release, boots, counted)
+    return matrix(filesystem, guest.kernel.release, boots, counted, sizes)
 
 
 def write(output: Path, found: Sequence[Matrix]) -> None:

@@ -28,7 +28,7 @@ from fscale.vm.steps import Steps
 
 # One for each call, and one for the process that makes states.
 CPUS = 3
-MEMORY_MIB = 1024
+MEMORY_MIB = 2048
 MEDIUM = "brd"
 POLL_SECONDS = 0.5
 

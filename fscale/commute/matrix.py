@@ -56,6 +56,8 @@ class Matrix:
     kernel: str
     boots: int
     total: Count
+    share: float
+    """estimated share of the model's tests without a conflict: pairs weighed by their tests"""
     pairs: dict[Pair, Count]
     spoilers: list[Spoiler]
     """those of the most pairs first"""
@@ -67,9 +69,13 @@ class Matrix:
 
 
 def matrix(
-    filesystem: str, kernel: str, boots: int, found: Mapping[PairTest, Sequence[Conflict]]
+    filesystem: str,
+    kernel: str,
+    boots: int,
+    found: Mapping[PairTest, Sequence[Conflict]],
+    sizes: Mapping[Pair, int],
 ) -> Matrix:
-    """Count the conflicts that were found in every boot."""
+    """Count the conflicts that were found in every boot; `sizes`: how many tests a pair has."""
     total, pairs = Count(), defaultdict[Pair, Count](Count)
     spoiled: dict[tuple[str, bool], list[tuple[PairTest, Conflict]]] = defaultdict(list)
     for test, conflicts in found.items():
@@ -87,7 +93,9 @@ def matrix(
         for key, tests in spoiled.items()
     ]
     spoilers.sort(key=lambda one: (-len(one.pairs), -one.tests, one.object))
-    return Matrix(filesystem, kernel, boots, total, dict(pairs), spoilers)
+    free = sum(sizes[pair] * count.free / count.tests for pair, count in pairs.items())
+    share = free / sum(sizes[pair] for pair in pairs)
+    return Matrix(filesystem, kernel, boots, total, share, dict(pairs), spoilers)
 
 
 def lines(texts: Mapping[Pair, str]) -> list[str]:

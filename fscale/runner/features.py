@@ -69,7 +69,7 @@ FEATURES = (
         "ab, bisect --on ssh, booted here",
         {"kexec": "kexec-tools", ("dracut", "mkinitramfs"): "initramfs-tools"},
     ),
-    Feature("vm, simulate, gate", _GUEST),
+    Feature("vm, simulate, gate, commute", _GUEST),
     Feature("calibrate", COMPILED_WITH["calibrate"], compiled=True),
     Feature("vm module build", COMPILER | _ELF),
     Feature("vm kernel build", COMPILER | _ELF | {"bc": "bc", "bison": "bison", "flex": "flex"}),

@@ -76,8 +76,11 @@ def test_objects_are_ordered_by_the_pairs_that_they_spoil() -> None:
             test_of("link", "unlink"): [rwsem],
             test_of("unlink", "unlink"): [line_of_it],
         },
+        dict.fromkeys([("link", "link"), ("link", "unlink"), ("unlink", "unlink")], 1)
+        | {("link", "stat"): 7},
     )
     assert (found.total.tests, found.total.free, found.total.layout) == (4, 1, 1)
+    assert found.share == 0.7
     assert [(one.object, one.layout, one.tests) for one in found.spoilers] == [
         ("i_rwsem", False, 2),
         ("i_rwsem", True, 2),
