@@ -23,6 +23,7 @@
 
 struct line {
 	unsigned int n;
+	int side;			/* of a call: 0 is a, 1 is b */
 	char word[WORDS][32];
 };
 

@@ -14,7 +14,7 @@
 #include "../microbench/core/roi.h"
 
 /* Neighbours would be merged into one mapping, and share more than two mappings have to. */
-#define ADDRESS 0x200000000ull
+#define ADDRESS 0x500000000000ull
 #define DISTANCE 0x10000ull
 
 static __thread sigjmp_buf fault;
@@ -93,13 +93,20 @@ static void say_loaded(long bytes)
 		say(" value %d", bytes == BLOCK ? block_value(block) : -1);
 }
 
+/* The signal ended the call, if one was executed. */
+static void say_signal(int signal)
+{
+	ROI_TELL(ROI_RETURN);
+	say(" SIG%s", sigabbrev_np(signal));
+}
+
 void call_say_memory(char *at)
 {
 	volatile char *first = at;
 	int signal = sigsetjmp(fault, 0);
 
 	if (signal) {
-		say(" SIG%s", sigabbrev_np(signal));
+		say_signal(signal);
 		return;
 	}
 	(void)*first;
@@ -112,7 +119,7 @@ void call_say_memory(char *at)
 	say(" rw");
 }
 
-static void run_open(const struct line *call, int side)
+static void run_open(const struct line *call)
 {
 	static const struct { const char *name; int flag; } flags[] = {
 		{ "creat", O_CREAT }, { "excl", O_EXCL }, { "trunc", O_TRUNC },
@@ -129,7 +136,7 @@ static void run_open(const struct line *call, int side)
 		say_result(fd);
 	} else if (any) {
 		/* Linux gives the lowest one. The test is told that of a system that gives another. */
-		if (!board->tracing && (dup2((int)fd, ANY + side) < 0 || close((int)fd)))
+		if (!board->tracing && (dup2((int)fd, ANY + call->side) < 0 || close((int)fd)))
 			die("dup2");
 		say(" fd any");
 	} else {
@@ -137,40 +144,35 @@ static void run_open(const struct line *call, int side)
 	}
 }
 
-static void run_link(const struct line *call, int side)
+static void run_link(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(link(call->word[1], call->word[2])));
 }
 
-static void run_unlink(const struct line *call, int side)
+static void run_unlink(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(unlink(call->word[1])));
 }
 
-static void run_rename(const struct line *call, int side)
+static void run_rename(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(rename(call->word[1], call->word[2])));
 }
 
-static void run_stat(const struct line *call, int side)
+static void run_stat(const struct line *call)
 {
 	struct stat st;
 
-	(void)side;
 	if (INSIDE(stat(call->word[1], &st)))
 		say_result(-1);
 	else
 		say_attributes(&st);
 }
 
-static void run_fstat(const struct line *call, int side)
+static void run_fstat(const struct line *call)
 {
 	struct stat st;
 
-	(void)side;
 	/* The C library's fstat() is another system call. */
 	if (INSIDE(syscall(SYS_fstat, number(call->word[1]), &st)))
 		say_result(-1);
@@ -178,65 +180,58 @@ static void run_fstat(const struct line *call, int side)
 		say_attributes(&st);
 }
 
-static void run_lseek(const struct line *call, int side)
+static void run_lseek(const struct line *call)
 {
 	char from = call->word[2][0];
 	int whence = from == 's' ? SEEK_SET : from == 'c' ? SEEK_CUR : SEEK_END;
 	long offset = INSIDE(lseek(number(call->word[1]), number(call->word[3]) * BLOCK, whence));
 
-	(void)side;
 	if (offset < 0)
 		say_result(offset);
 	else
 		say(" offset %ld", offset / BLOCK);
 }
 
-static void run_close(const struct line *call, int side)
+static void run_close(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(close(number(call->word[1]))));
 }
 
-static void run_pipe(const struct line *call, int side)
+static void run_pipe(const struct line *call)
 {
 	int fds[2];
 
 	(void)call;
-	(void)side;
 	if (INSIDE(pipe(fds)))
 		say_result(-1);
 	else
 		say(" fds %d %d", fds[0], fds[1]);
 }
 
-static void run_read(const struct line *call, int side)
+static void run_read(const struct line *call)
 {
-	(void)side;
 	say_loaded(INSIDE(read(number(call->word[1]), block, BLOCK)));
 }
 
-static void run_pread(const struct line *call, int side)
+static void run_pread(const struct line *call)
 {
-	(void)side;
 	say_loaded(INSIDE(pread(number(call->word[1]), block, BLOCK, number(call->word[2]) * BLOCK)));
 }
 
-static void run_write(const struct line *call, int side)
+static void run_write(const struct line *call)
 {
-	(void)side;
 	memset(block, number(call->word[2]), BLOCK);
 	say_result(INSIDE(write(number(call->word[1]), block, BLOCK)));
 }
 
-static void run_pwrite(const struct line *call, int side)
+static void run_pwrite(const struct line *call)
 {
-	(void)side;
 	memset(block, number(call->word[3]), BLOCK);
 	say_result(INSIDE(
 		pwrite(number(call->word[1]), block, BLOCK, number(call->word[2]) * BLOCK)));
 }
 
-static void run_mmap(const struct line *call, int side)
+static void run_mmap(const struct line *call)
 {
 	bool file = call->n > 3;
 	int flags = MAP_FIXED | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
@@ -245,46 +240,38 @@ static void run_mmap(const struct line *call, int side)
 	long at = INSIDE(mmap(call_address(call->word[1]), BLOCK, call_protection(call->word[2]),
 			      flags, fd, offset));
 
-	(void)side;
 	say_result(at == -1 ? -1 : 0);
 }
 
-static void run_munmap(const struct line *call, int side)
+static void run_munmap(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(munmap(call_address(call->word[1]), BLOCK)));
 }
 
-static void run_mprotect(const struct line *call, int side)
+static void run_mprotect(const struct line *call)
 {
-	(void)side;
 	say_result(INSIDE(
 		mprotect(call_address(call->word[1]), BLOCK, call_protection(call->word[2]))));
 }
 
-static void run_memread(const struct line *call, int side)
+static void run_memread(const struct line *call)
 {
 	volatile char *at = call_address(call->word[1]);
 	int signal = sigsetjmp(fault, 0);
 
-	(void)side;
-	if (signal) {
-		ROI_TELL(ROI_RETURN);
-		say(" SIG%s", sigabbrev_np(signal));
-		return;
-	}
-	say(" value %ld", INSIDE(*at));
+	if (signal)
+		say_signal(signal);
+	else
+		say(" value %ld", INSIDE(*at));
 }
 
-static void run_memwrite(const struct line *call, int side)
+static void run_memwrite(const struct line *call)
 {
 	volatile char *at = call_address(call->word[1]);
 	int signal = sigsetjmp(fault, 0);
 
-	(void)side;
 	if (signal) {
-		ROI_TELL(ROI_RETURN);
-		say(" SIG%s", sigabbrev_np(signal));
+		say_signal(signal);
 		return;
 	}
 	INSIDE(*at = (char)number(call->word[2]));
@@ -292,11 +279,11 @@ static void run_memwrite(const struct line *call, int side)
 	say(" ok");
 }
 
-void call_run(const struct line *call, int side)
+void call_run(const struct line *call)
 {
 	static const struct {
 		const char *name;
-		void (*run)(const struct line *call, int side);
+		void (*run)(const struct line *call);
 	} calls[] = {
 		{ "open", run_open },		{ "link", run_link },
 		{ "unlink", run_unlink },	{ "rename", run_rename },
@@ -311,7 +298,7 @@ void call_run(const struct line *call, int side)
 
 	for (size_t i = 0; i < LENGTH(calls); i++) {
 		if (!strcmp(calls[i].name, call->word[0])) {
-			calls[i].run(call, side);
+			calls[i].run(call);
 			return;
 		}
 	}

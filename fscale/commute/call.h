@@ -12,8 +12,7 @@ int call_protection(const char *word);
 /* Once in each process: SIGSEGV and SIGBUS are results. */
 void call_open(void);
 
-/* `side`: 0 or 1. */
-void call_run(const struct line *call, int side);
+void call_run(const struct line *call);
 
 /* Say `NUMBER-OF-INODE LINKS PAGES`, or that it is a pipe. */
 void call_say_attributes(int fd);

@@ -115,6 +115,8 @@ def _shape(world: World, calls: tuple[Call, Call], results: Sequence[Result]) ->
                 return number(("inode", value))
             case "file" | "memory", (kind, thing, *end):
                 return kind, number((kind, thing)), *end
+            case "anonymous", int():
+                return value == 0
             case _, bool() | str() | None:
                 return value
         return "..."

@@ -262,6 +262,7 @@ static bool read_test(void)
 
 		if (side >= 0) {
 			split(&test->calls[side], text + 1);
+			test->calls[side].side = side;
 			if (side)
 				return true;
 			continue;

@@ -251,7 +251,7 @@ def _memread(world: World, process: int, address: int) -> Result:
         return _error("SIGSEGV")
     memory = world.get("memory", process, address)
     if memory[0] == "anonymous":
-        return ("value", world.peek("anonymous", process, address))
+        return ("value", world.get("anonymous", process, address))
     page = world.get("position", process, address)
     return _load(world, memory[1], page) or _error("SIGBUS")
 
@@ -263,6 +263,7 @@ def _memwrite(world: World, process: int, address: int, value: int) -> Result:
         return _error("SIGSEGV")
     memory = world.get("memory", process, address)
     if memory[0] == "anonymous":
+        world.get("anonymous", process, address)  # the first write makes the page
         world.put(value, "anonymous", process, address)
         return DONE
     page = world.get("position", process, address)

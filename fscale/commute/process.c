@@ -131,7 +131,7 @@ static void act(struct actor *actor)
 		break;
 	case CALL:
 		say("%c", "ab"[actor->side]);
-		call_run(&board->test.calls[actor->side], actor->side);
+		call_run(&board->test.calls[actor->side]);
 		say("\n");
 		break;
 	case SHOW:

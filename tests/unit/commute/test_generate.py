@@ -113,6 +113,11 @@ def test_pairs_in_one_process(a, b, known, expected):
     assert commute(Call(0, a[0], a[1:]), Call(0, b[0], b[1:]), known) is expected
 
 
+def test_pages_are_read_before_and_after_they_are_first_written():
+    written = {test.known.get(("anonymous", 0, 0), 1) for test in generate("memread", "stat")}
+    assert written == {0, 1}
+
+
 def test_no_state_of_two_renames_is_missing():
     """Each concrete state in which two renames commute takes a path that a test takes."""
     paths = list(itertools.product(range(2), range(2)))
