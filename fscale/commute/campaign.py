@@ -50,12 +50,17 @@ def measure(
     for number in range(boots):
         name = re.sub(r"[^\w.=,-]", "_", f"{filesystem}-{guest.kernel.release}-{number + 1}")
         path = output / BOOTS / f"{name}.jsonl"
+        head = f"{json.dumps({'guest': guest.identity})}\n"
+        if path.exists() and not path.read_text().startswith(head):
+            raise FscaleError(
+                f"{path} is of another kernel, module or program; use another --output"
+            )
         if not path.exists():
             release = guest.kernel.release
             say(f"boot {number + 1} of {boots}: {filesystem} on {release}", error=True)
             conflicts = execute(guest, tests, ORDERS[number % 2], seed + number, cpu)
-            write_named(path, "".join(map(_line, tests, conflicts)))
-        found.append([_read(line) for line in path.read_text().splitlines()])
+            write_named(path, "".join([head, *map(_line, tests, conflicts)]))
+        found.append([_read(line) for line in path.read_text().splitlines()[1:]])
     kept = map(lasting, zip(*found, strict=True))
     counted = dict(zip(tests, kept, strict=True))
     return matrix(filesystem, guest.kernel.release, boots, counted, sizes)

@@ -22,6 +22,7 @@ from fscale.sim.plan import MOUNT, GuestPoint, prepared, sockets
 from fscale.system.programs import made
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, qemu
+from fscale.vm.cache import digest, file_digest
 from fscale.vm.kernel import Kernel
 from fscale.vm.qemu import Qemu
 from fscale.vm.steps import Steps
@@ -50,6 +51,11 @@ class Guest:
     plugin: Path
     initramfs: Path
     types: Types | None
+
+    @property
+    def identity(self) -> str:
+        """The digest of all programs and modules in it; the initramfs is named by its content."""
+        return digest(self.initramfs.parent.name, file_digest([self.plugin]), self.emulator.digest)
 
 
 def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
@@ -134,6 +140,8 @@ def _check(result: PointResult, tests: Sequence[PairTest], order: str) -> None:
     if result.failed or result.status or done != len(tests):
         why = result.failed or result.stderr or "the interpreter ended early"
         raise InterpreterError(f"{done} of {len(tests)} tests were executed: {why}")
+    if any(found.lost for found in result.conflicts):
+        raise InterpreterError("a test accessed more memory than the simulator notes")
     runs = (result.bench or "").split("test ")[1:]
     for test, run in zip(tests, runs, strict=True):
         model = script.outcome(test, order)

@@ -136,8 +136,8 @@ void conflicts_pair(uint32_t number)
 	const char *comma = "";
 
 	flockfile(out);
-	fprintf(out, "{\"type\":\"conflicts\",\"pair\":%" PRIu32 ",\"touched\":%u,\"lost\":%" PRIu64
-		",\"lines\":[", number, nplaces, lost);
+	fprintf(out, "{\"type\":\"conflicts\",\"pair\":%" PRIu32 ",\"lost\":%" PRIu64
+		",\"lines\":[", number, lost);
 	for (unsigned int i = 0; i < nplaces; i++) {
 		struct touched *t = &table[places[i]];
 		uint64_t all[SIDES] = { t->read[0] | t->written[0], t->read[1] | t->written[1] };

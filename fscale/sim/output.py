@@ -122,7 +122,6 @@ class Conflicts(_Lenient):
 
     type: Literal["conflicts"]
     pair: int
-    touched: int
     lost: int
     lines: list[ConflictLine]
 

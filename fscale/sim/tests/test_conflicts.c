@@ -35,7 +35,7 @@ static void test_what_conflicts(void)
 {
 	conflicts_access(0, LINE, 8, false, 0x10);
 	conflicts_access(1, LINE, 8, false, 0x20);
-	CHECK(prints("\"pair\":7,\"touched\":1,\"lost\":0," NONE));
+	CHECK(prints("\"pair\":7,\"lost\":0," NONE));
 
 	conflicts_access(0, LINE, 8, true, 0x10);
 	conflicts_access(0, LINE, 8, false, 0x10);

@@ -27,7 +27,7 @@ def line(va: str, layout: bool = False, **more: object) -> object:
         {"pc": "0xffffffff81000108", "write": True},
     ]
     record = {"va": va, "layout": layout, "a": a, "b": a[:1], **more}
-    whole = {"type": "conflicts", "pair": 3, "touched": 9, "lost": 0, "lines": [record]}
+    whole = {"type": "conflicts", "pair": 3, "lost": 0, "lines": [record]}
     found = parse(json.dumps(whole).encode())
     assert isinstance(found, Conflicts)
     return found.lines[0]

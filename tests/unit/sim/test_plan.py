@@ -59,8 +59,8 @@ def test_the_script_says_how_each_point_is_made() -> None:
     mkfs = shlex.split(ext4[7])
     assert (mkfs[0], mkfs[-1]) == ("mkfs.ext4", "/dev/ram0")
     assert ext4[8:] == shlex.split(
-        "fscale-bench --dir /mnt --cpus 0-3 --workload DRBH --mode buffered --windows 5 --window-ns 200000 --window-ops 200 "
-        "--roi 0,7,0 --option block=512"
+        "fscale-bench --dir /mnt --cpus 0-3 --workload DRBH --mode buffered --windows 5 "
+        "--window-ns 200000 --window-ops 200 --roi 0,7,0 --option block=512"
     )
     assert tmpfs[:8] == shlex.split(
         f"point 1 80 none {1 << 20} tmpfs noatime,size={1 << 30},nr_inodes=0 ''"
