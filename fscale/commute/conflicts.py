@@ -4,11 +4,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fscale.sim.cells import hot_line
 from fscale.sim.kerneltypes import Types
 from fscale.sim.output import CallUser, ConflictLine, PcOnLine, PluginLine
-from fscale.sim.symbols import Symbols
+from fscale.sim.rules import LINE_BYTES
+from fscale.sim.symbols import KERNEL, Symbols
 
 # Names of memory whose objects are not known, which end in an address, and their kinds.
 _ADDRESSED = {"memory at": "memory", "struct page": "struct page", "vmalloc area": "vmalloc area"}
@@ -17,25 +19,40 @@ _NOT_COUNTED = ("memory", "clean", "dirty", "upgrade", "remote", "stall", "queue
 
 @dataclass(frozen=True)
 class Conflict:
-    """A line that one call wrote and the other one accessed."""
+    """An object in a line that one call wrote and the other one accessed."""
 
     object: str
-    """what lies there, by a name that others of its kind have as well"""
+    """its name, which others of its kind have as well"""
     layout: bool
     """whether the calls accessed different bytes, which merely lie in one line"""
     a: tuple[str, ...]
-    """the functions of call a that access it, writers first"""
+    """the functions of call a that access the line, writers first"""
     b: tuple[str, ...]
 
 
-def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> Conflict:
-    """A conflict with names for its addresses."""
-    place = line.model_dump(include={"va", "cache", "object", "size"})
-    taken = PcOnLine(pc="0x0", va=line.va, reads=0, writes=1, stall=0)
-    told = PluginLine(pa=line.va, pcs=[taken], **place, **dict.fromkeys(_NOT_COUNTED, 0))
+def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> list[Conflict]:
+    """The conflicts of a line: one for each object, or member of one, that has such bytes."""
+    start, mask = int(line.va, 16), int(line.bytes, 16)
+    addresses = [start + byte for byte in range(LINE_BYTES) if mask >> byte & 1]
+    if line.cache is None and start < KERNEL.start:
+        del addresses[1:]  # memory of unknown contents
+    names = dict.fromkeys(_name(line, address, symbols, types) for address in addresses)
+    functions = _functions(line.a, symbols), _functions(line.b, symbols)
+    return [Conflict(name, line.layout, *functions) for name in names]
+
+
+def _name(line: ConflictLine, address: int, symbols: Symbols, types: Types | None) -> str:
+    place: dict[str, Any] = {}
+    if line.cache is not None:
+        first = int(line.object, 16)
+        # The line may reach into the next object of the slab.
+        own = first + (address - first) // line.size * line.size
+        place = {"cache": line.cache, "object": hex(own), "size": line.size}
+    taken = PcOnLine(pc="0x0", va=hex(address), reads=0, writes=1, stall=0)
+    none = dict.fromkeys(_NOT_COUNTED, 0)
+    told = PluginLine(pa=line.va, va=line.va, pcs=[taken], **place, **none)
     name = hot_line([told], symbols, types, {}).thing
-    kind = next((kind for begin, kind in _ADDRESSED.items() if name.startswith(begin)), name)
-    return Conflict(kind, line.layout, _functions(line.a, symbols), _functions(line.b, symbols))
+    return next((kind for begin, kind in _ADDRESSED.items() if name.startswith(begin)), name)
 
 
 def _functions(users: Sequence[CallUser], symbols: Symbols) -> tuple[str, ...]:

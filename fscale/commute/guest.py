@@ -112,7 +112,7 @@ def execute(
         _check(results[0], tests, order)
         symbols = boot.symbols()
         return [
-            [named(line, symbols, guest.types) for line in found.lines]
+            [one for line in found.lines for one in named(line, symbols, guest.types)]
             for found in results[0].conflicts
         ]
 

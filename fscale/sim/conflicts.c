@@ -112,16 +112,16 @@ static void print_users(const struct user *users)
 	fprintf(out, "]");
 }
 
-/* Where a side writes what the other one accesses, or if there is nothing, where one writes. */
+/* The bytes that a side writes and the other one accesses, or if there are none, that one writes. */
 static void print_line(const struct touched *touched, uint64_t common)
 {
 	uint64_t bytes = common ? common : touched->written[0] | touched->written[1];
-	uint64_t virtual = (touched->line << LINE_SHIFT) + (unsigned int)__builtin_ctzll(bytes);
+	uint64_t virtual = touched->line << LINE_SHIFT;
 	struct slab_object object;
 
-	fprintf(out, "{\"va\":\"0x%" PRIx64 "\",\"layout\":%s,", virtual,
-		common ? "false" : "true");
-	if (slab_find(virtual, &object))
+	fprintf(out, "{\"va\":\"0x%" PRIx64 "\",\"bytes\":\"0x%" PRIx64 "\",\"layout\":%s,", virtual,
+		bytes, common ? "false" : "true");
+	if (slab_find(virtual + (unsigned int)__builtin_ctzll(bytes), &object))
 		fprintf(out, "\"cache\":\"%s\",\"object\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",",
 			object.cache, object.start, object.size);
 	fprintf(out, "\"a\":");

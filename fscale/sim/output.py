@@ -104,11 +104,13 @@ class CallUser(_Lenient):
 class ConflictLine(_Lenient):
     """A line that one call of a pair wrote and the other accessed.
 
-    `va` is the first byte that both accessed; with `layout` there is none, and it is the first that
-    was written. For slab memory, `cache`, `object` and `size` are as in PluginLine.
+    `bytes` has a bit for each byte that one wrote and the other accessed; with `layout` there is
+    none, and it has those that were written. For slab memory, `cache`, `object` and `size` are as
+    in PluginLine, of the first of these bytes.
     """
 
     va: str
+    bytes: str
     layout: bool
     cache: str | None = None
     object: str = "0x0"

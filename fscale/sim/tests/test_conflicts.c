@@ -44,7 +44,7 @@ static void test_what_conflicts(void)
 
 	conflicts_access(0, LINE + 8, 8, true, 0x10);
 	conflicts_access(1, LINE + 12, 2, false, 0x20);
-	CHECK(prints("{\"va\":\"0xffff88800010000c\",\"layout\":false,"
+	CHECK(prints("{\"va\":\"0xffff888000100000\",\"bytes\":\"0x3000\",\"layout\":false,"
 		     "\"a\":[{\"pc\":\"0x10\",\"write\":true}],"
 		     "\"b\":[{\"pc\":\"0x20\",\"write\":false}]}"));
 	CHECK(prints(NONE));
@@ -52,7 +52,7 @@ static void test_what_conflicts(void)
 	/* Different bytes of a line. */
 	conflicts_access(0, LINE, 8, false, 0x10);
 	conflicts_access(1, LINE + 8, 8, true, 0x20);
-	CHECK(prints("{\"va\":\"0xffff888000100008\",\"layout\":true,"));
+	CHECK(prints("\"bytes\":\"0xff00\",\"layout\":true,"));
 }
 
 /* An access may reach into the next line. */
@@ -60,7 +60,7 @@ static void test_two_lines(void)
 {
 	conflicts_access(0, LINE + 60, 8, true, 0x10);
 	conflicts_access(1, LINE + 64, 1, true, 0x20);
-	CHECK(prints("\"va\":\"0xffff888000100040\",\"layout\":false,"));
+	CHECK(prints("\"va\":\"0xffff888000100040\",\"bytes\":\"0x1\",\"layout\":false,"));
 }
 
 static void test_too_many_lines(void)

@@ -2,6 +2,7 @@
 """Conflicts get names, and those of one boot alone are dropped."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from fscale.commute import matrix
 from fscale.commute.calls import Call
 from fscale.commute.conflicts import Conflict, lasting, named
 from fscale.commute.generate import PairTest
-from fscale.sim.output import Conflicts, parse
+from fscale.sim.output import ConflictLine, Conflicts, parse
 from fscale.sim.symbols import Symbols
 
 SYMBOLS = Symbols(
@@ -17,16 +18,24 @@ SYMBOLS = Symbols(
         "ffffffff81000000 T down_write",
         "ffffffff81000100 T up_write",
         "ffffffff82000040 D rename_lock",
+        "ffffffff82000048 D mount_lock",
     ]
 )
 
 
-def line(va: str, layout: bool = False, **more: object) -> object:
+class OneStruct:
+    """Types of a slab with two members, of 8 and of 32 bytes."""
+
+    def member(self, cache: str, offset: int) -> str:
+        return f"{cache}.{'first' if offset < 8 else 'second'}"
+
+
+def line(va: str, shared: int, **more: object) -> ConflictLine:
     a = [
         {"pc": "0xffffffff81000008", "write": False},
         {"pc": "0xffffffff81000108", "write": True},
     ]
-    record = {"va": va, "layout": layout, "a": a, "b": a[:1], **more}
+    record = {"va": va, "bytes": hex(shared), "layout": False, "a": a, "b": a[:1], **more}
     whole = {"type": "conflicts", "pair": 3, "lost": 0, "lines": [record]}
     found = parse(json.dumps(whole).encode())
     assert isinstance(found, Conflicts)
@@ -34,20 +43,35 @@ def line(va: str, layout: bool = False, **more: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("va", "name"),
+    ("va", "names"),
     [
-        ("0xffffffff82000040", "rename_lock"),
-        ("0xffffffff82000048", "rename_lock"),
-        ("0xffffffff82000080", "rename_lock+0x40"),
+        ("0xffffffff82000040", ["rename_lock", "mount_lock"]),
+        ("0xffffffff82000080", ["mount_lock+0x38"]),
         # Where these lie differs from boot to boot.
-        ("0xffff888001234500", "memory"),
-        ("0xffffea0000001000", "struct page"),
-        ("0xffffc90000001000", "vmalloc area"),
+        ("0xffff888001234500", ["memory"]),
+        ("0xffffea0000001000", ["struct page"]),
+        ("0xffffc90000001000", ["vmalloc area"]),
     ],
 )
-def test_names(va: str, name: str) -> None:
-    found = named(line(va), SYMBOLS, None)
-    assert found == Conflict(name, False, ("up_write", "down_write"), ("down_write",))
+def test_names(va: str, names: list[str]) -> None:
+    found = named(line(va, 0xFF0F), SYMBOLS, None)
+    functions = ("up_write", "down_write"), ("down_write",)
+    assert found == [Conflict(name, False, *functions) for name in names]
+
+
+def test_each_member_in_a_line_is_named_once() -> None:
+    slab = {"cache": "inode", "object": "0xffff888001234518", "size": 40}
+    types: Any = OneStruct()
+
+    def members(shared: int) -> list[str]:
+        return [
+            one.object for one in named(line("0xffff888001234500", shared, **slab), SYMBOLS, types)
+        ]
+
+    assert members(0xFF << 24) == ["inode.first"]
+    assert members(0xFF << 28) == ["inode.first", "inode.second"]
+    # Of the object before it.
+    assert members(1 << 23) == ["inode.second"]
 
 
 def test_a_conflict_of_one_boot_is_dropped() -> None:
