@@ -36,7 +36,12 @@ def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> list[Con
     addresses = [start + byte for byte in range(LINE_BYTES) if mask >> byte & 1]
     if line.cache is None and start < KERNEL.start:
         del addresses[1:]  # memory of unknown contents
-    names = dict.fromkeys(_name(line, address, symbols, types) for address in addresses)
+    names: dict[str, None] = {}
+    for address in addresses:
+        name = _name(line, address, symbols, types)
+        # Where no members are known, neighbouring bytes are one object.
+        if "+0x" not in name or address - 1 not in addresses:
+            names[name] = None
     functions = _functions(line.a, symbols), _functions(line.b, symbols)
     return [Conflict(name, line.layout, *functions) for name in names]
 

@@ -2,6 +2,7 @@
 """Conflicts get names, and those of one boot alone are dropped."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,6 +73,13 @@ def test_each_member_in_a_line_is_named_once() -> None:
     assert members(0xFF << 28) == ["inode.first", "inode.second"]
     # Of the object before it.
     assert members(1 << 23) == ["inode.second"]
+
+
+def test_neighbouring_bytes_without_members_are_one_object() -> None:
+    slab = {"cache": "kmalloc-64", "object": "0xffff888001234500", "size": 64}
+    types: Any = SimpleNamespace(member=lambda cache, offset: f"{cache}+{offset:#x}")
+    found = named(line("0xffff888001234500", 0xFF0F0, **slab), SYMBOLS, types)
+    assert [one.object for one in found] == ["kmalloc-64+0x4", "kmalloc-64+0xc"]
 
 
 def test_a_conflict_of_one_boot_is_dropped() -> None:
