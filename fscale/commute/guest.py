@@ -64,10 +64,14 @@ def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
     Raises:
         FscaleError: there is no such file system or kernel, or they do not fit.
     """
+    asked = variant.parse(filesystem)
+    asked.refuse_but(("mount", "mkfs"), "a simulation")
+    described = {filesystem: catalogue.load_variant(asked)}
+    if described[filesystem].partitions > 1:
+        raise FscaleError(f"{filesystem}: the simulator does not support partitions; leave it out")
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
     booted = kernels.of_guest(kernel, steps)
-    described = {filesystem: catalogue.load_variant(variant.parse(filesystem))}
     medium = catalogue.load_medium(MEDIUM)
     parts = module_build.build_parts([filesystem], (), booted, kernel, None, steps)
     interpreter = {"bin/fscale-commute": made(paths.INTERPRETER)}
