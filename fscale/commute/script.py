@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fscale.commute.calls import path_text
-from fscale.commute.generate import ORDERS, PairTest, execute
+from fscale.commute.generate import PairTest, execute
 from fscale.commute.posix import Result
 from fscale.commute.states import (
     DESCRIPTORS,
@@ -89,11 +89,6 @@ def renumbered(lines: Sequence[str]) -> list[str]:
 def results(lines: Sequence[str]) -> list[str]:
     """The lines of an outcome that the calls returned."""
     return [line for line in lines if line.startswith(("a ", "b "))]
-
-
-def outcomes(test: PairTest) -> list[list[str]]:
-    """The outcome of each order, in which the interpreter executes them."""
-    return [outcome(test, order) for order in ORDERS]
 
 
 _NAMELESS = "d0/t"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fscale.commute import check, posix
+from fscale.commute import posix
 from fscale.commute.generate import generate, pairs
 from fscale.model import paths
+from tests.support import commute_check as check
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fscale.commute.generate import ORDERS, PairTest
-from fscale.commute.script import outcomes, renumbered, written
+from fscale.commute.script import outcome, renumbered, written
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.system.programs import made
@@ -31,7 +31,7 @@ def differences(tests: Sequence[PairTest], directory: Path) -> dict[str, list[st
     system = iter(runs)
     found: dict[str, list[str]] = {}
     for test in tests:
-        for model in outcomes(test):
+        for model in (outcome(test, order) for order in ORDERS):
             head, *got = next(system)
             if (lines := [f"test {head}", *got]) != model:
                 found[test.id] = _unequal(model, lines)
