@@ -10,7 +10,7 @@ from rich.text import Text
 from fscale.analysis.compare.wording import figure
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import NAMED
-from fscale.analysis.report.render import rate, times
+from fscale.analysis.numbers import rate, times
 from fscale.analysis.summary import Point
 
 GAP = 2  # columns between columns

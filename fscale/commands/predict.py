@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from fscale.analysis.numbers import rate
 from fscale.analysis.prediction import facts
 from fscale.analysis.prediction.curves import Interval, Prediction, predict, starts
 from fscale.analysis.prediction.rule import LEVEL
 from fscale.analysis.reader import Results, load
-from fscale.analysis.report.render import rate
 from fscale.analysis.tables import predictions
 from fscale.analysis.tables.text import to_csv, to_json
 from fscale.commands.options.chosen import choose

@@ -16,7 +16,8 @@ from fscale.analysis.compare.wording import change, seconds
 from fscale.analysis.history.site.arrange import SeriesPage
 from fscale.analysis.history.trend import Trend, TrendValue
 from fscale.analysis.metrics import FAIRNESS, LATENCIES, NAMED
-from fscale.analysis.report.render import rate, read
+from fscale.analysis.numbers import rate
+from fscale.analysis.report.render import read
 from fscale.model.words import plural
 
 DIGITS = 6  # significant, of a figure

@@ -28,9 +28,9 @@ from fscale.analysis.history import index
 from fscale.analysis.history.trend import trends
 from fscale.analysis.members import Member
 from fscale.analysis.metrics import THROUGHPUT
+from fscale.analysis.numbers import times
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, repeat
-from fscale.analysis.report.render import times
 from fscale.analysis.report.section import Report
 from fscale.analysis.report.sweeps import rows
 from fscale.analysis.style import lines

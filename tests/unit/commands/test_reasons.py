@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fscale.analysis.reader import load
-from fscale.commands.show import _chosen
+from fscale.commands.options.chosen import choose
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import FscaleError
 from fscale.runner.machine.changes import Mount
@@ -117,7 +117,7 @@ def test_a_comma_in_a_path_parts_nothing(
 def test_a_comma_in_a_measured_name_parts_nothing(tmp_path: Path) -> None:
     run = write_run(tmp_path, grid([1], 2, ["DRBL"], ["a,b", "ext4"]), filesystems=["a,b", "ext4"])
     for asked, drawn in (("a,b", {"a,b"}), ("ext4,a,b", {"a,b", "ext4"})):
-        assert {c.key.filesystem for c in _chosen(load(run), None, asked).cells} == drawn
+        assert {c.key.filesystem for c in choose(load(run), None, asked).cells} == drawn
 
 
 @pytest.mark.parametrize("known", [False, True])

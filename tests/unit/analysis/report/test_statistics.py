@@ -14,8 +14,8 @@ from fscale.analysis.curves import BACKGROUND, Curve, Page, arrange
 from fscale.analysis.diagnosis.run import Law, _law
 from fscale.analysis.diagnosis.verdict import Shape, shape_of
 from fscale.analysis.findings import Scaling, findings, judge
+from fscale.analysis.numbers import interval, microseconds, rate, span, times
 from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit
-from fscale.analysis.report.render import interval, microseconds, rate, span, times
 from fscale.analysis.style import MARKERS, SERIES, lines, speedup_colours
 from fscale.analysis.summary import Point, Ratio, Spread, summarise
 from fscale.analysis.tables.points import COLUMNS, rows
