@@ -73,11 +73,30 @@ def of_the_paper() -> Curves:
 @cache
 def of_today() -> Curves:
     """The operations of today on the simulated machine of the paper, newest kernel."""
+    return _packed("simulated-today", KERNEL_OF_TODAY)
+
+
+@cache
+def of_more_filesystems() -> Curves:
+    """FxMark's workloads on XFS and btrfs on the simulated machine of the paper."""
+    return _packed("simulated-xfs-btrfs")
+
+
+def _packed(name: str, kernel: str = "") -> Curves:
+    """The curves of docs.scripts.pack_simulated on the kernel whose name begins so."""
     made: dict[Name, dict[int, float]] = defaultdict(dict)
-    for kernel, workload, filesystem, cores, rate, *_ in _read("simulated-today")["points"]:
-        if kernel.startswith(KERNEL_OF_TODAY):
+    for its_kernel, workload, filesystem, cores, rate, *_ in _read(name)["points"]:
+        if its_kernel.startswith(kernel):
             made[workload, filesystem][cores] = rate
     return made
+
+
+SIMULATIONS = {
+    "simulated-speed-ups": of_the_paper,
+    "simulated-today": of_today,
+    "simulated-xfs-btrfs": of_more_filesystems,
+}
+"""name in docs/results/data -> its curves"""
 
 
 def _cases(start: Curves, simulated: Curves, truth: Curves) -> list[Case]:

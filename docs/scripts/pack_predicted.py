@@ -32,6 +32,7 @@ SEEN = (
 AT = 2
 STARTS = (
     ("quick-two-cores", "simulated-speed-ups", (32, 64, 80)),
+    ("quick-two-cores", "simulated-xfs-btrfs", (32, 64, 80)),
     ("held-out-sixteen-cores", "simulated-today", (32,)),
 )
 """measured at two cores; simulated; core counts that nobody has measured"""
@@ -58,9 +59,7 @@ def packed(day: str) -> dict[str, Any]:
 
 
 def _rows(name: str, simulation: str, counts: tuple[int, ...]) -> Iterator[list[Any]]:
-    simulated = (
-        evidence.of_the_paper() if simulation == "simulated-speed-ups" else evidence.of_today()
-    )
+    simulated = evidence.SIMULATIONS[simulation]()
     record = records()["another machine"]
     for case in evidence.without_truth(evidence.measured(name), simulated):
         doubtful = abs(rule.misfit(case.measured, case.simulated, AT)) > record.misfit(AT)

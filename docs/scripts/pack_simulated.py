@@ -16,7 +16,7 @@ from fscale.analysis import reader
 from fscale.analysis.diagnosis import simulated
 from fscale.model.results import Cell, Run
 
-_ADDRESS = re.compile(r"^memory at 0x[0-9a-f]+: ")
+_ADDRESS = re.compile(r"^memory at 0x[0-9a-f]+: | \(of the page at 0x[0-9a-f]+\)$")
 LEAST_SHARE = 0.02
 """An object that costs less of the cores' time does not explain a curve."""
 

@@ -58,10 +58,7 @@ def page(data: Mapping[str, Any], source: str) -> str:
         f"- Data: [{source}](data/{source}), registered on {data['registered']}.",
         f"- Rule: {data['rule']}",
         f"- Seen before the rule was chosen: {data['seen']}.",
-        f"- {len(curves)} curves, on tmpfs and ext4. For XFS and btrfs no simulation is committed; "
-        "`fscale simulate --fs xfs,btrfs --cores 1,2,4,8,16,32,64,80 --jobs 2 --output "
-        "results/simulated` makes one. It was not timed: tmpfs and ext4 took [15 minutes]"
-        "(../guide/many-cores-simulated.md#simulate-a-curve).",
+        f"- {len(curves)} curves, on {', '.join(sorted({name for _, _, name in curves}))}.",
         "",
         "## What predictors are worth",
         "",

@@ -137,11 +137,11 @@ def _crowd(samples: list[dict[str, Any]], name: str, cores: str) -> str:
 
 
 def _of_points(data: dict[str, Any], source: str) -> str:
-    """A row for each workload and kernel: the simulated curve, and what stops it."""
+    """A row for each workload, file system and kernel: the simulated curve, and what stops it."""
     runs = data["runs"]
-    curves: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(dict)
-    for kernel, workload, _, cores, *rest in data["points"]:
-        curves[workload, kernel][cores] = rest
+    curves: dict[tuple[str, str, str], dict[int, list[Any]]] = defaultdict(dict)
+    for kernel, workload, filesystem, cores, *rest in data["points"]:
+        curves[workload, filesystem, kernel][cores] = rest
     counts = sorted({cores for curve in curves.values() for cores in curve})
     filesystems = sorted({point[2] for point in data["points"]})
     lines = [
@@ -160,7 +160,7 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         "",
     ]
     rows = []
-    for (workload, kernel), curve in sorted(curves.items()):
+    for (workload, filesystem, kernel), curve in sorted(curves.items()):
         fewest = min(curve)
         first = curve[fewest][0]
         speed_ups = [f"{curve[n][0] / first:.1f}" if n in curve else "" for n in counts[1:]]
@@ -169,6 +169,7 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         rows.append(
             [
                 workload,
+                *([filesystem] if len(filesystems) > 1 else []),
                 ".".join(kernel.split(".")[:2]),
                 rate(first) if fewest == counts[0] else f"{rate(first)} at {fewest}",
                 *speed_ups,
@@ -177,7 +178,8 @@ def _of_points(data: dict[str, Any], source: str) -> str:
                 f"{share:.0%}" if share else "",
             ]
         )
-    head = ["Workload", "Linux", f"Per second at {counts[0]}", *(f"at {n}" for n in counts[1:])]
+    head = ["Workload", *(["File system"] if len(filesystems) > 1 else []), "Linux"]
+    head += [f"Per second at {counts[0]}", *(f"at {n}" for n in counts[1:])]
     lines += table([*head, "Object", "Function", "Time"], rows)
     return "\n".join(lines) + "\n"
 
