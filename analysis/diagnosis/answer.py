@@ -37,7 +37,8 @@ def sentence(points: Iterable[Diagnosed]) -> str:
     parts = [f"{name} {_verb(curves)} {_where(curves)}" for name, curves in objects[:OBJECTS]]
     if rest := objects[OBJECTS:]:
         curves = sum(len(one) for _, one in rest)
-        parts.append(f"{plural(len(rest), 'more object')} limit {plural(curves, 'curve')}")
+        limit = "limits" if len(rest) == 1 else "limit"
+        parts.append(f"{plural(len(rest), 'more object')} {limit} {plural(curves, 'curve')}")
     if unexplained:
         parts.append(f"no object explains {_where(unexplained)}")
     if scaling:
@@ -58,9 +59,9 @@ def _where(points: Sequence[Diagnosed]) -> str:
     """`MWCM (ext4, xfs), MWUM (xfs) and 2 more workloads`."""
     filesystems: dict[str, list[str]] = defaultdict(list)
     for point in points:
-        if point.key.filesystem not in filesystems[point.key.workload]:
-            filesystems[point.key.workload].append(point.key.filesystem)
-    named = [f"{workload} ({', '.join(own)})" for workload, own in filesystems.items()]
+        if point.key.filesystem not in filesystems[point.key.load]:
+            filesystems[point.key.load].append(point.key.filesystem)
+    named = [f"{load} ({', '.join(own)})" for load, own in filesystems.items()]
     rest = len(named) - WORKLOADS
     more = f" and {plural(rest, 'more workload')}" if rest > 0 else ""
     return ", ".join(named[:WORKLOADS]) + more

@@ -2,6 +2,7 @@
 """`fscale locks`: shows what limits each profiled cell of a run."""
 
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,6 +99,8 @@ def _locks(
 
     Exit codes: 0: shown, also when there is contention. 2: wrong usage, or the run has no profiles.
     """
+    if json and markdown is not None:
+        raise FscaleError("--json and --markdown are two forms of the same; give one of them")
     results = load(run)
     simulated = results.run.machine.simulated
     if simulated and flames is not None:
@@ -107,16 +110,16 @@ def _locks(
     diagnosis = diagnose(results, _wanted(results, cell))
     if flames is not None:
         _write_flames(diagnosis, flames)
-    console = terminal(ascii_only=only_ascii())
     if json:
         data = _as_json(diagnosis, results)
         if simulated:
             data["simulated"] = as_json(_scored(point, results) for point in diagnosis.points)
-        console.print_json(data=data)
+        typer.echo(dumps(data, indent=1))
         return
     if markdown is not None:
         _write_markdown(diagnosis, markdown)
         return
+    console = terminal(ascii_only=only_ascii())
     if found := answer.sentence(diagnosis.points):
         console.print(f"fscale: {found}", style="bold", markup=False)
     if cell is None:

@@ -70,6 +70,22 @@ def test_json_holds_the_verdict_and_the_table(run: Path) -> None:
     assert data["costs"][0]["ratio"] == pytest.approx(0.95)
 
 
+def test_json_keeps_what_the_terminal_cannot_show(tmp_path: Path) -> None:
+    directory = written(tmp_path / "run", 2)
+    described = json.loads((directory / "run.json").read_text())
+    described["machine"]["kernel"] = "6.12-\u00fc"
+    (directory / "run.json").write_text(json.dumps(described))
+    done = CliRunner(env={"LC_ALL": "C"}).invoke(app, ["locks", str(directory), "--json"])
+    assert json.loads(done.stdout)["kernel"] == "6.12-\u00fc"
+
+
+def test_json_and_markdown_together_are_refused(run: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.md"
+    done = CliRunner().invoke(app, ["locks", str(run), "--json", "--markdown", str(table)])
+    assert isinstance(done.exception, FscaleError)
+    assert "give one of them" in str(done.exception)
+
+
 def test_text_and_markdown_name_the_lock(run: Path) -> None:
     text = CliRunner().invoke(app, ["locks", str(run), "--stacks"]).stdout
     assert "collapses from 2 cores on" in text

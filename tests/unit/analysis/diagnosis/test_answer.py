@@ -19,9 +19,17 @@ def point(
     share: float = 0.3,
     shape: Shape = Shape.SATURATES,
     confidence: Confidence = Confidence.LIKELY,
+    options: dict[str, int] | None = None,
 ) -> Diagnosed:
     workload, filesystem = where.split()
-    key = synthetic.key(1, workload=workload, filesystem=filesystem, cores=cores, profile="locks")
+    key = synthetic.key(
+        1,
+        workload=workload,
+        filesystem=filesystem,
+        cores=cores,
+        profile="locks",
+        options=options or {},
+    )
     cause = Suspect(Name(name, None, By.ADDRESS), LOCK, "mutex", blocked=share) if name else None
     judged = CurveVerdict(shape, cores, 2, 0.5, cause, confidence if cause else None, "")
     return Diagnosed(
@@ -65,6 +73,18 @@ def point(
             [point(f"W{n} ext4", f"l{n}", share=0.9 - n / 10) for n in range(5)],
             "l0 limits W0 (ext4); l1 limits W1 (ext4); l2 limits W2 (ext4); 2 more objects limit 2 "
             "curves",
+        ),
+        (
+            [point(f"W{n} ext4", f"l{n}", share=0.9 - n / 10) for n in range(4)],
+            "l0 limits W0 (ext4); l1 limits W1 (ext4); l2 limits W2 (ext4); 1 more object limits 1 "
+            "curve",
+        ),
+        (
+            [
+                point("DWAL ext4", "a", options={"block": 4096}),
+                point("DWAL ext4", "a", options={"block": 65536}, shape=Shape.SCALES),
+            ],
+            "a limits DWAL block=4096 (ext4); what scales: DWAL block=65536 (ext4)",
         ),
     ],
 )
