@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fscale.analysis.metrics import THROUGHPUT, VALUES
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
+from fscale.model.words import natural
 
 CPU_STATES = ("user", "system", "iowait", "irq", "steal", "idle")
 QUARTILES_FROM = 5  # with fewer repetitions, quartiles say no more than the extremes
@@ -179,5 +180,8 @@ def summarise(
         points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run, metric, machines))
     return sorted(
         points,
-        key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),
+        key=lambda p: (
+            *(p.key.workload, p.key.medium, p.key.mode, p.key.filesystem),
+            *(natural(p.key.variant), p.key.cores),
+        ),
     )

@@ -3,14 +3,16 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from fscale.analysis import asked
 from fscale.analysis.prediction import rule
 from fscale.analysis.prediction.record import Quantity, Record, Target, records
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import Point, Ratio, summarise
+from fscale.model import variant
 from fscale.model.results import CellKey
 from fscale.model.words import plural
 
@@ -25,6 +27,8 @@ class Start:
     points: Mapping[int, Point]
     base: int
     """the fewest cores with which the workload runs"""
+    filesystem: str
+    """as a command names it"""
 
     @property
     def key(self) -> CellKey:
@@ -43,9 +47,14 @@ class Start:
 
     @property
     def refusal(self) -> str | None:
-        """Why nothing can be predicted from it alone; None if something can."""
+        """Why nothing can be predicted from it, whatever is simulated; None if something can."""
+        if crew := self.key.crew:
+            usual = " ".join(f"{name}={value}" for name, value in crew.items())
+            return f"was measured with {usual}, which cannot be simulated"
+        if variant.partitions_in(self.key.filesystem)[1] > 1:
+            return "was measured on partitions, which cannot be simulated"
         if self.base not in self.points:
-            return f"was not measured with {plural(self.base, 'core')}"
+            return f"was not measured with {_cores(self.base)}"
         if len(self.points) < 2:
             return "was measured at one core count"
         return None
@@ -126,13 +135,13 @@ class Prediction:
         """What about the measurement limits the prediction; empty if the record does."""
         for point in (self.base, self.anchor):
             if point.disturbed == point.n:
-                return f"disturbed at {_cores(point)}"
+                return f"disturbed at {_cores(point.key.cores)}"
         if self._deviation(Ratio.of(self.anchor, self.base)) > self._width("speedup"):
             wider = max((self.base, self.anchor), key=_range)
-            return f"noise at {_cores(wider)}"
+            return f"noise at {_cores(wider.key.cores)}"
         for point in (self.base, self.anchor):
             if point.n == 1:
-                return f"one repetition at {_cores(point)}"
+                return f"one repetition at {_cores(point.key.cores)}"
         return ""
 
     @property
@@ -168,14 +177,19 @@ def starts(results: Results) -> list[Start]:
         curves[*_subject(point.key), point.key.medium][point.key.cores] = point
     made = []
     for points in curves.values():
-        described = results.descriptors.get(next(iter(points.values())).key.workload)
-        made.append(Start(points, max(1, described.min_cores) if described else 1))
+        key = next(iter(points.values())).key
+        described = results.descriptors.get(key.workload)
+        base = max(1, described.min_cores) if described else 1
+        made.append(Start(points, base, asked.filesystem(results.run, key.filesystem)))
     return made
 
 
-def predict(results: Results, simulation: Results, counts: Iterable[int]) -> Predictions:
+def predict(
+    results: Results, simulation: Results, counts: Collection[int] | None = None
+) -> Predictions:
     """Predict the curves of a run at core counts beyond the measured ones.
 
+    Without `counts` they are those of each simulated curve.
     More cores are on the same machine as far as it has them, and on another one beyond.
     """
     known: dict[Subject, dict[int, float]] = defaultdict(dict)
@@ -185,20 +199,25 @@ def predict(results: Results, simulation: Results, counts: Iterable[int]) -> Pre
     for start in starts(results):
         simulated = known.get(_subject(start.key), {})
         at = rule.anchor(start.rates, simulated) if start.base in simulated else None
-        wanted = [n for n in counts if n > max(start.points)]
-        missing = [n for n in (start.base, *wanted) if n not in simulated]
+        wanted = {n for n in counts or simulated if n > max(start.points)}
+        missing = sorted(wanted - simulated.keys())
         if reason := start.refusal:
             refused[start.name] = reason
         elif not simulated:
             refused[start.name] = "is not in the simulation"
-        elif missing:
-            refused[start.name] = f"lacks core counts in the simulation: {_listed(missing)}"
+        elif start.base not in simulated:
+            refused[start.name] = f"was not simulated with {_cores(start.base)}"
         elif at is None:
             refused[start.name] = "was measured and simulated at one core count only"
+        elif not wanted:
+            refused[start.name] = f"was not simulated with more than {_cores(max(start.points))}"
         else:
             made += [
-                Prediction(start, simulated, at, n, _target(results, n)) for n in sorted(wanted)
+                Prediction(start, simulated, at, n, _target(results, n))
+                for n in sorted(wanted - {*missing})
             ]
+            if missing:
+                refused[start.name] = f"was not simulated with {', '.join(map(str, missing))} cores"
     return Predictions(made, refused)
 
 
@@ -212,12 +231,8 @@ def _subject(key: CellKey) -> Subject:
     return (key.workload, *sorted(key.options.items()), key.filesystem, key.mode, *crew)
 
 
-def _listed(counts: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(set(counts))))
-
-
-def _cores(point: Point) -> str:
-    return plural(point.key.cores, "core")
+def _cores(count: int) -> str:
+    return plural(count, "core")
 
 
 def _range(point: Point) -> float:

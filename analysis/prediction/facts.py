@@ -18,8 +18,8 @@ REPETITIONS = 10
 """of a point that limits a prediction: quartiles then bound its spread"""
 
 
-def check(results: Results, counts: Sequence[int]) -> None:
-    """Refuse a run from which nothing can be predicted, and core counts that it measured.
+def check(results: Results) -> None:
+    """Refuse a run from which nothing can be predicted.
 
     Raises:
         FscaleError: it is simulated, compares sides, or has no curve with two core counts.
@@ -35,14 +35,14 @@ def check(results: Results, counts: Sequence[int]) -> None:
     if len(refused) == len(curves):
         name, reason = next(iter(refused.items()))
         raise FscaleError(
-            f"{name} {reason}, and no other curve has two core counts; measure one core and more, "
-            "as `fscale run quick --cores 1,2` does"
+            f"nothing can be predicted from {results.path}: {name} {reason}; measure one core and "
+            "more, as `fscale run quick --cores 1,2` does"
         )
-    most = max(cores for start in curves for cores in start.points)
-    if counts[0] <= most:
-        raise FscaleError(
-            f"--cores {counts[0]}: {results.path} measured up to {most}; give more than that"
-        )
+
+
+def most_cores(results: Results) -> int:
+    """The most cores that a run measured."""
+    return max(cell.key.cores for cell in results.scored)
 
 
 def check_simulation(simulation: Results) -> None:
@@ -139,8 +139,9 @@ def measure(limited: Iterable[Prediction]) -> str:
 
 
 def _selected(starts: Iterable[Start]) -> list[str]:
-    keys = [start.key for start in starts]
-    words = ["--fs", _joined(key.filesystem for key in keys)]
+    curves = list(starts)
+    keys = [start.key for start in curves]
+    words = ["--fs", _joined(start.filesystem for start in curves)]
     words += ["--workload", _joined(key.workload for key in keys)]
     options: dict[str, list[int | str]] = defaultdict(list)
     for key in keys:

@@ -7,8 +7,7 @@ from fscale.analysis.curves import Page, Panel
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.analysis.summary import Point, Ratio
-from fscale.model.errors import FscaleError
-from fscale.model.variant import split_partitions
+from fscale.model.variant import partitions_in
 
 
 @dataclass(frozen=True)
@@ -32,19 +31,12 @@ class PartitionedPoint:
         )
 
 
-def _split(name: str) -> tuple[str, int]:
-    try:
-        return split_partitions(name)
-    except FscaleError:  # not a name of the form that fscale gives
-        return name, 1
-
-
 def rows(page: Page, panel: Panel) -> list[PartitionedPoint]:
     """The points of partitioned file systems that were also measured whole (FxMark, Figure 14)."""
     points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
     partitioned = []
     for (name, side, cores), point in points.items():
-        base, count = _split(name)
+        base, count = partitions_in(name)
         whole = points.get((base, side, cores))
         if count > 1 and whole is not None:
             partitioned.append(PartitionedPoint(page.title, panel.name, base, count, whole, point))

@@ -38,6 +38,8 @@ More examples:
 """
 _MACHINES = ("paper", "server")
 _NEWEST = "sid"
+_USUAL = (16, 32, 80)
+"""core counts of a simulation to be made"""
 _COLUMNS = (
     *(Column("curve"), Column("cores", right=True), Column("speed-up", right=True)),
     *(Column("interval", right=True), Column("per second", 1, right=True)),
@@ -48,12 +50,13 @@ _COLUMNS = (
 def _predict(
     run: Annotated[Path, typer.Argument(help="Results directory of a run of few cores.")],
     cores: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="N,...",
-            help="Core counts to predict, separated by commas: numbers or ranges such as 8-32:8.",
+            help="Core counts to predict, separated by commas: numbers or ranges such as 8-32:8. "
+            "Default: those of the simulation; without one 16,32,80.",
         ),
-    ] = "16,32,80",
+    ] = None,
     simulated: Annotated[
         Path | None,
         typer.Option(
@@ -92,8 +95,8 @@ def _predict(
     errors, also those of simpler predictors.
     """
     results = choose(load(run), workload, fs)
-    counts = sorted(set(core_counts(cores)))
-    facts.check(results, counts)
+    facts.check(results)
+    counts = None if cores is None else _more(results, core_counts(cores))
     if dry_run:
         say(_simulate(results, counts))
         return
@@ -136,23 +139,41 @@ def _predict(
         say(facts.measure(limited))
 
 
-def _simulate(results: Results, counts: Sequence[int]) -> str:
+def _more(results: Results, counts: Sequence[int]) -> list[int]:
+    """The core counts in order; FscaleError if the run measured as many cores."""
+    most = facts.most_cores(results)
+    if min(counts) <= most:
+        raise FscaleError(
+            f"--cores {min(counts)}: {results.path} measured up to {most}; give more than that"
+        )
+    return sorted(set(counts))
+
+
+def _simulate(results: Results, counts: Sequence[int] | None) -> str:
     """The command that simulates the curves of a run."""
     known = {load.descriptor.id for load in microbench.find(paths.BENCH)}
-    curves = [start for start in starts(results) if start.key.workload in known]
+    able = [start for start in starts(results) if start.refusal is None]
+    curves = [start for start in able if start.key.workload in known]
     if not curves:
         raise FscaleError(
             f"no workload of {results.path} can be simulated, as applications and loads of your "
             "own cannot; `fscale list workloads` lists those that can"
         )
     kernel = ALIASES.get(".".join(results.run.machine.kernel.split(".")[:2]), _NEWEST)
-    return facts.simulate(curves, counts, kernel, _machine(max(counts)))
+    asked = _USUAL if counts is None else counts
+    return facts.simulate(curves, asked, kernel, _machine(max(facts.most_cores(results), *asked)))
 
 
 def _machine(most: int) -> str:
-    """The first of fscale's machines that has so many cores."""
-    fitting = (name for name in _MACHINES if machine.load(name).cores >= most)
-    return next(fitting, _MACHINES[-1])
+    """The first of fscale's machines that has so many cores; FscaleError if none has."""
+    cores = {name: machine.load(name).cores for name in _MACHINES}
+    for name, count in cores.items():
+        if count >= most:
+            return name
+    raise FscaleError(
+        f"{most} cores are to be simulated, and the machine {name} has {count}; give fewer, or "
+        "describe a larger machine (docs/reference/machine-keys.md) and simulate it"
+    )
 
 
 def _names(made: Sequence[Prediction]) -> Iterator[str]:

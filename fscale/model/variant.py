@@ -230,6 +230,14 @@ def split_partitions(text: str) -> tuple[str, int]:
     return name, int(counts[0]) if counts else 1
 
 
+def partitions_in(label: str) -> tuple[str, int]:
+    """Split a label as `split_partitions` does; any name that fscale does not give has one."""
+    try:
+        return split_partitions(label)
+    except FscaleError:
+        return label, 1
+
+
 def _without_filesystem(text: str, kernel: str, given: dict[str, list[str]]) -> Variant:
     if not kernel or given.keys() - {"module", "modules"} or "=" in kernel:
         raise FscaleError(

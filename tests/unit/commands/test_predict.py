@@ -110,6 +110,13 @@ def test_the_command_that_simulates_is_told(two: Path, simulation: Path) -> None
     assert command in refused(two, "--cores", "16,80")
     larger = refused(two, "--simulated", simulation, "--cores", "100")
     assert "--machine server" in larger
+    assert "128" in refused(two, "--cores", "200", "--dry-run")
+
+
+def test_cores_are_those_of_the_simulation_unless_given(two: Path, simulation: Path) -> None:
+    data = json.loads(predict(two, "--simulated", simulation, "--json").stdout)["data"]
+    assert [row["cores"] for row in data] == [16, 80]
+    assert "measured up to 2" in refused(two, "--simulated", simulation, "--cores", "2,16")
 
 
 def test_applications_are_not_simulated(tmp_path: Path, simulation: Path) -> None:

@@ -103,8 +103,8 @@ def test_what_the_simulation_cannot_repeat_is_not_predicted(predicting: Predicti
     [
         ({1: (1.0,)}, {1: 1.0, 16: 2.0}, "measured at one core count"),
         ({2: (1.0,), 4: (1.0,)}, {2: 1.0, 4: 1.0, 16: 2.0}, "not measured with 1 core"),
-        ({1: (1.0,), 2: (1.0,)}, {1: 1.0, 2: 1.0}, "in the simulation: 16"),
-        ({1: (1.0,), 2: (1.0,)}, {2: 1.0, 16: 1.0}, "in the simulation: 1"),
+        ({1: (1.0,), 2: (1.0,)}, {1: 1.0, 2: 1.0}, "was not simulated with 16 cores"),
+        ({1: (1.0,), 2: (1.0,)}, {2: 1.0, 16: 1.0}, "was not simulated with 1 core"),
         ({1: (1.0,), 2: (1.0,)}, {1: 1.0, 16: 1.0}, "at one core count only"),
     ],
 )
@@ -126,9 +126,38 @@ def test_curves_of_other_options_are_others(predicting: Predicting) -> None:
     assert found.refused == {"MWCL on tmpfs": "is not in the simulation"}
 
 
-def test_more_workers_are_not_simulated(predicting: Predicting) -> None:
-    found = predicting(measured_cells(workers_per_cpu=2), simulated_cells(), 16)
-    assert list(found.refused.values()) == ["is not in the simulation"]
+def test_counts_that_the_simulation_lacks_cost_no_others(predicting: Predicting) -> None:
+    found = predicting(measured_cells(), simulated_cells(), 8, 16, 24)
+    assert only(found).cores == 16
+    assert found.refused == {"MWCL on tmpfs": "was not simulated with 8, 24 cores"}
+
+
+def test_counts_are_by_default_those_of_the_simulation(tmp_path: Path) -> None:
+    run = load(write_measured(tmp_path / "two", measured_cells()))
+    more = load(write_simulated(tmp_path / "more", simulated_cells()))
+    found = predict(run, more)
+    assert ([one.cores for one in found.made], found.refused) == ([16, 80], {})
+    same = load(write_simulated(tmp_path / "same", simulated_cells({1: 10.0, 2: 16.0})))
+    assert predict(run, same).refused == {
+        "MWCL on tmpfs": "was not simulated with more than 2 cores"
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ({"workers_per_cpu": 2}, "was measured with workers_per_cpu=2, which cannot be simulated"),
+        ({"placement": "spread"}, "was measured with placement=spread, which cannot be simulated"),
+        ({"filesystem": "ext4:8"}, "was measured on partitions, which cannot be simulated"),
+    ],
+)
+def test_what_the_simulator_lacks_is_refused(
+    key: dict[str, Any], reason: str, predicting: Predicting, tmp_path: Path
+) -> None:
+    found = predicting(measured_cells(**key), simulated_cells(), 16)
+    assert list(found.refused.values()) == [reason]
+    with pytest.raises(FscaleError, match=reason):
+        facts.check(load(tmp_path / "two"))
 
 
 def test_what_a_reader_has_to_know_comes_first(tmp_path: Path) -> None:
@@ -174,6 +203,19 @@ def test_the_values_of_a_sweep_are_one_option(tmp_path: Path) -> None:
     assert "--option MWCL.files=7,9 --cores" in command
 
 
+def test_the_values_of_a_sweep_ascend(tmp_path: Path) -> None:
+    cells = [c for n in (16384, 65536, 4096) for c in measured_cells(options={"files": n})]
+    listed = starts(load(write_measured(tmp_path / "two", cells)))
+    assert [start.key.options["files"] for start in listed] == [4096, 16384, 65536]
+
+
+def test_commands_name_a_file_system_as_it_was_given(tmp_path: Path) -> None:
+    cells = measured_cells(filesystem="ext4:mkfs=-b_1024", medium="ram")
+    given = "fscale run quick --fs 'xfs,ext4:mkfs=-b {1024,4096}'"
+    run = load(write_measured(tmp_path / "two", cells, command=[given]))
+    assert "--fs 'ext4:mkfs=-b 1024' --work" in facts.simulate(starts(run), (16,), "sid", "paper")
+
+
 def test_a_simulation_has_one_mode(tmp_path: Path) -> None:
     cells = [*measured_cells(mode="direct"), *measured_cells(workload="MWCM")]
     command = facts.simulate(
@@ -183,23 +225,21 @@ def test_a_simulation_has_one_mode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "rates", "counts", "said"),
+    ("key", "rates", "said"),
     [
-        ({"side": "A"}, {1: (1.0,), 2: (1.0,)}, (16,), "compares two sides"),
-        ({}, {2: (1.0,)}, (16,), "no other curve has two core counts"),
-        ({}, {1: (1.0,), 2: (1.0,)}, (2, 16), "measured up to 2"),
+        ({"side": "A"}, {1: (1.0,), 2: (1.0,)}, "compares two sides"),
+        ({}, {2: (1.0,)}, "MWCL on tmpfs was not measured with 1 core; measure one core and more"),
     ],
 )
 def test_runs_that_cannot_begin_a_prediction_are_refused(
     key: dict[str, Any],
     rates: dict[int, tuple[float, ...]],
-    counts: tuple[int, ...],
     said: str,
     tmp_path: Path,
 ) -> None:
     run = load(write_measured(tmp_path / "two", measured_cells(rates, **key)))
     with pytest.raises(FscaleError, match=said):
-        facts.check(run, counts)
+        facts.check(run)
 
 
 def test_a_simulation_is_simulated_and_a_start_is_not(tmp_path: Path) -> None:
@@ -208,9 +248,9 @@ def test_a_simulation_is_simulated_and_a_start_is_not(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="was measured"):
         facts.check_simulation(run)
     with pytest.raises(FscaleError, match="is simulated"):
-        facts.check(simulation, (90,))
+        facts.check(simulation)
     facts.check_simulation(simulation)
-    facts.check(run, (16,))
+    facts.check(run)
 
 
 def test_a_simulation_of_something_else_is_refused(tmp_path: Path) -> None:
