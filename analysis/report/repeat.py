@@ -3,7 +3,7 @@
 
 import shlex
 
-from fscale.analysis.reader import as_typed
+from fscale.analysis import asked
 from fscale.model.argv import values
 from fscale.model.catalogue import is_path, short_name, split_names
 from fscale.model.crew import WORKERS_PER_CPU
@@ -29,16 +29,13 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
 
     `medium` says that the run has several media or modes.
     """
-    try:
-        words = shlex.split(as_typed(run.command[0]))
-    except (IndexError, ValueError):
-        return None
+    words = asked.words(run)
     if words[:1] not in (["bin/fscale"], ["fscale"]):
         return None
     argv = _without(words, _POINT_OPTIONS)
     argv += ["--output", "results/again", "--workload", _load(words, key.workload)]
     if _SIDES not in words[1:2]:
-        argv += ["--fs", key.filesystem]
+        argv += ["--fs", asked.filesystem(run, key.filesystem)]
     if medium:
         argv += [
             "--mode",

@@ -119,19 +119,27 @@ def _locks(
     if markdown is not None:
         _write_markdown(diagnosis, markdown)
         return
+    _show_answer(
+        diagnosis, results, whole=every or cell is not None, part=cell is not None, stacks=stacks
+    )
+
+
+def _show_answer(
+    diagnosis: Diagnosis, results: Results, *, whole: bool, part: bool, stacks: bool
+) -> None:
+    """`whole`: also points with fewer cores; `part`: the points are chosen ones of the run."""
     console = terminal(ascii_only=only_ascii())
     if found := answer.sentence(diagnosis.points):
         console.print(f"fscale: {found}", style="bold", markup=False)
-    if cell is None:
+    if not part:
         _show_table(console, diagnosis, results)
-    whole = every or cell is not None
     shown = diagnosis.points if whole else answer.tops(diagnosis.points)
     for point in shown:
-        if simulated:
+        if results.run.machine.simulated:
             _show_simulated(console, point, results)
         else:
             _show(console, point, stacks=stacks, least=_SHOWN_FROM if whole else MENTIONED_FROM)
-    if cell is None:
+    if not part:
         _show_costs(console, diagnosis)
     if fewer := len(diagnosis.points) - len(shown):
         console.print(f"{plural(fewer, 'point')} with fewer cores, and objects below 1%: add --all")

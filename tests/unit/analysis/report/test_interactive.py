@@ -82,6 +82,18 @@ def test_linear_scaling_knows_slower_cores(tmp_path: Path) -> None:
     assert (panel["physical"], panel["kinds"]) == (4, [2])
 
 
+def test_a_file_system_is_named_as_it_was_given(tmp_path: Path) -> None:
+    command = "fscale run quick --fs './mine.toml,ext4:mkfs=-b {1024,4096}' --output results/x"
+    run = load(write_run(tmp_path, [cell(key(), 1)], command=[command])).run
+    for label, given in (
+        ("mine", "./mine.toml"),
+        ("ext4:mkfs=-b_4096", "'ext4:mkfs=-b 4096'"),
+        ("xfs", "xfs"),
+    ):
+        again = repeat.command(run, key(filesystem=label))
+        assert str(again).endswith(f"--workload DRBL --fs {given} --cores ")
+
+
 @pytest.mark.parametrize(
     ("command", "again"),
     [
