@@ -26,6 +26,8 @@ OF_GUEST = ("kernel", "modules", "module")
 _PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST)
 _SEVERAL = ("set", "module")
 _WITH_COMMAS = ("mount", "mkfs", "set")
+_STRAY = re.compile(r"\{(?!size\}|name\})|(?<!\{size)(?<!\{name)\}")
+"""a brace of no placeholder"""
 _NO_FILESYSTEM = "kernel:"
 _ADVICE = {
     BINARY: "use --binary, or a side of `fscale ab`",
@@ -181,6 +183,11 @@ def parse(text: str) -> Variant:
     first = _split(text)[0]
     given: dict[str, list[str]] = {}
     for part, value in _given(text):
+        if part in _WITH_COMMAS and _STRAY.search(value):
+            raise FscaleError(
+                f"{text}: braces in {part}= hold alternatives, separated by commas, such as "
+                "{1,5}; give two or more, or no braces"
+            )
         if not value or (part in given and part not in _SEVERAL):
             what = "is given twice" if value else "has no value"
             raise FscaleError(f"{text}: {part}= {what}; give it once, with a value")

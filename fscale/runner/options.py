@@ -4,7 +4,7 @@
 import contextlib
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fscale.model.alternatives import first_twice
 from fscale.model.bench import Descriptor, OptionHelp
@@ -39,6 +39,11 @@ def resolve(suite: Suite, descriptors: Mapping[str, Descriptor]) -> Suite:
         resolved[name] = {}
         for key, value in options.items():
             if key not in known:
+                if name == "all" and key in descriptors:
+                    raise FscaleError(
+                        f"{key} is a workload and no option; give {key}.OPTION=VALUE with an "
+                        "option of `fscale list workloads`"
+                    )
                 raise FscaleError(f"{name} has no option {key}{suggest(key, known)}")
             takers = [o for d in measured for o in descriptors[d].options if o.name == key]
             try:
@@ -51,6 +56,31 @@ def resolve(suite: Suite, descriptors: Mapping[str, Descriptor]) -> Suite:
                 )
             resolved[name][key] = values if len(values) > 1 else values[0]
     return suite.model_copy(update={"options": resolved})
+
+
+def refuse_idle(
+    asked: Mapping[str, Collection[str]], suite: Suite, descriptors: Mapping[str, Descriptor]
+) -> None:
+    """Refuse options of the command line, by workload or "all", that would change nothing.
+
+    Raises:
+        FscaleError: no workload that is measured has one.
+    """
+    measured = workloads_of(suite, descriptors)
+    for name, keys in asked.items():
+        if name not in ("all", *measured):
+            raise FscaleError(
+                f"--option {name}.{min(keys)}: {name} is not measured; leave the option out, or "
+                f"measure {name}"
+            )
+        takers = measured if name == "all" else [name]
+        known = {option.name for taker in takers for option in descriptors[taker].options}
+        for key in keys:
+            if key not in known:
+                raise FscaleError(
+                    f"--option {key}: no workload that is measured has it; leave it out, or give "
+                    "another --workload"
+                )
 
 
 def combine(suite: Suite, descriptor: Descriptor) -> list[Options]:

@@ -11,6 +11,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM, CellKey
 from fscale.runner.options import combine, workloads_of
 
+_REASONS = 3  # in a message
 CONTROLS = 3  # control cells per core count: the median tolerates one outlier
 
 
@@ -27,8 +28,9 @@ def left_out(
     for name in ids:
         least = descriptors[name].min_cores
         if few := [str(count) for count in counts if count < least]:
+            cores = "core" if few == ["1"] else "cores"
             sentences.append(
-                f"{name} is not measured at {', '.join(few)} cores: it needs at least {least}"
+                f"{name} is not measured at {', '.join(few)} {cores}: it needs at least {least}"
             )
         if modes := [mode for mode in suite.modes if mode not in descriptors[name].modes]:
             sentences.append(
@@ -116,10 +118,11 @@ def make_keys(
             block.sort(key=lambda cell: groups.index(cell.cores))
         cells += block
     if all(cell.control for cell in cells):
+        reasons = left_out(suite, descriptors, filesystems, counts)
+        more = f"; and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
         raise FscaleError(
-            f"nothing to measure: no workload of {', '.join(ids)} has mode "
-            f"{' or '.join(suite.modes)} and works on {', '.join(map(str, counts))} cores; give "
-            "another --workload, --mode or --cores"
+            f"nothing to measure: {'; '.join(reasons[:_REASONS])}{more}; give another --workload, "
+            "--fs, --mode or --cores"
         )
     return cells
 

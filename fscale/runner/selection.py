@@ -14,7 +14,7 @@ from fscale.model.results import Mounted
 from fscale.model.variant import Variant
 from fscale.runner import guard, microbench, options
 from fscale.runner.profilers import Profiler, parse_names, usable
-from fscale.runner.request import Request, read_suite
+from fscale.runner.request import Request, parse_options, read_suite
 from fscale.runner.storage import mounted
 from fscale.system.executor import Executor
 
@@ -55,7 +55,7 @@ def select(request: Request) -> Selection:
     existing = any(m.kind == "dir" for m in media.values())
     loads = loads_of(request, asked)
     return Selection(
-        suite=_resolved(asked, loads).model_copy(
+        suite=_resolved(request, asked, loads).model_copy(
             update={"media": list(media), "filesystems": list(variants)}
         ),
         described=described,
@@ -87,7 +87,7 @@ def check(request: Request, elsewhere: Collection[str]) -> Suite:
         asked = variant.parse(name)
         if asked.name not in elsewhere:
             catalogue.load_variant(asked)
-    _resolved(suite, loads_of(request, suite))
+    _resolved(request, suite, loads_of(request, suite))
     return suite
 
 
@@ -202,12 +202,15 @@ def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
     return loads
 
 
-def _resolved(suite: Suite, loads: Mapping[str, Load]) -> Suite:
+def _resolved(request: Request, suite: Suite, loads: Mapping[str, Load]) -> Suite:
     """Return a suite with the short names of its workloads, and with the values of their options.
 
-    FscaleError if a workload, an option or a value does not exist.
+    FscaleError if a workload, an option or a value does not exist, or a requested option is idle.
     """
     if suite.workloads != "all":
         short = [catalogue.short_name(name) for name in suite.workloads]
         suite = suite.model_copy(update={"workloads": short})
-    return options.resolve(suite, {name: load.descriptor for name, load in loads.items()})
+    descriptors = {name: load.descriptor for name, load in loads.items()}
+    resolved = options.resolve(suite, descriptors)
+    options.refuse_idle(parse_options(request.options), resolved, descriptors)
+    return resolved

@@ -16,7 +16,7 @@ from fscale.model.store import BENCH, Store
 from fscale.runner import microbench
 from fscale.runner import plan as plans
 from fscale.runner.guard import check_output
-from fscale.runner.options import resolve
+from fscale.runner.options import refuse_idle, resolve
 from fscale.runner.request import parse_options
 from fscale.sim import emulator, image, kerneltypes, machine
 from fscale.sim.kerneltypes import Types
@@ -146,6 +146,7 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     media = _media(sweep, filesystems)
     loads = {load.descriptor.id: load.descriptor for load in microbench.find(paths.BENCH)}
     suite = resolve(_suite(sweep, filesystems), loads)
+    refuse_idle(parse_options(list(sweep.options)), suite, loads)
     described = machine.load(sweep.machine)
     vcpus = max(sweep.cores)
     arranged = sockets(described, vcpus)

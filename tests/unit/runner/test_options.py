@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fscale.model import catalogue
+from fscale.model import catalogue, variant
 from fscale.model.bench import OptionHelp
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.runner import plan
-from fscale.runner.options import combine, resolve
+from fscale.runner.options import combine, refuse_idle, resolve
 from fscale.runner.request import Request, parse_options, read_suite
 from tests.support.runner import suite as suite_file
 from tests.unit.runner.test_plan import KNOWN, MEDIA, described, suite
@@ -76,6 +76,27 @@ def test_what_is_no_value_or_comes_twice_is_refused(given: object, says: str) ->
     with pytest.raises(FscaleError) as refused:
         resolved(DRBL={"block": given})
     assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"MWCL": {"keep": 1}}, "--option MWCL.keep: MWCL is not measured"),
+        ({"all": {"keep": 1}}, "--option keep: no workload that is measured has it"),
+    ],
+)
+def test_options_that_change_nothing_are_refused(
+    given: dict[str, dict[str, int]], says: str
+) -> None:
+    known = {**KNOWN, "DRBL": FREE.model_copy(update={"id": "DRBL"})}
+    with pytest.raises(FscaleError, match=says):
+        refuse_idle(given, suite(workloads=["DRBL"]), known)
+    refuse_idle({"all": {"bs": 1}, "DRBL": {"depth": 2}}, suite(workloads=["DRBL"]), known)
+
+
+def test_a_workload_without_an_option_is_refused() -> None:
+    with pytest.raises(FscaleError, match=r"DRBL is a workload and no option; give DRBL\.OPTION="):
+        resolved(all={"DRBL": "4k"})
 
 
 def test_an_empty_list_is_refused(tmp_path: Path) -> None:
@@ -163,6 +184,22 @@ def test_braces_are_file_systems_on_the_command_line(text: str, found: int) -> N
     assert len(names) == len(set(names)) == found
     assert not any("," in name.partition("mkfs=")[0] for name in names)
     assert all(name.count("{") == name.count("{name}") for name in names)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mount=commit={1}", "mount=commit={}", "mount=commit={1,5", "mount=x=1}", "mkfs=-b {4096}",
+     "set=/sys/block/{nme}/queue/scheduler=bfq", "mount={size", "mount=size}"],
+)  # fmt: skip
+def test_braces_without_alternatives_are_refused(text: str) -> None:
+    (only,) = catalogue.split_filesystems(f"ext4:{text}")
+    with pytest.raises(FscaleError, match=r"braces in .* hold alternatives"):
+        variant.parse(only)
+
+
+def test_placeholders_are_no_alternatives() -> None:
+    variant.parse("tmpfs:mount=size={size},huge=always")
+    variant.parse("ext4:set=/sys/block/{name}/queue/scheduler=bfq")
 
 
 def test_alternatives_that_come_twice_or_name_a_side_are_refused() -> None:

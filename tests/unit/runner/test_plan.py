@@ -263,12 +263,15 @@ def test_partitions_are_for_workloads_that_can_spread() -> None:
 def test_nothing_to_measure() -> None:
     with pytest.raises(FscaleError) as caught:
         make(suite(workloads=["DRBL_bg", "MWCL"], modes=["direct"]))
-    assert "DRBL_bg, MWCL" in str(caught.value)
-    assert "mode direct" in str(caught.value)
-    assert "1, 2 cores" in str(caught.value)
-    two = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"modes": []})}
-    with pytest.raises(FscaleError, match=r"mode buffered or direct .* 1 cores"):
-        plan.make_keys(suite(workloads=["MWCL"]), two, MEDIA, described(suite()), [1], 1)
+    assert str(caught.value) == (
+        "nothing to measure: DRBL_bg is not measured at 1 core: it needs at least 2; DRBL_bg is "
+        "not measured in mode direct: it does not support it; MWCL is not measured in mode direct: "
+        "it does not support it; give another --workload, --fs, --mode or --cores"
+    )
+    many = KNOWN | {f"W{n}": KNOWN["MWCL"].model_copy(update={"id": f"W{n}"}) for n in range(5)}
+    asked = suite(workloads=[f"W{n}" for n in range(5)], modes=["direct"])
+    with pytest.raises(FscaleError, match=r"W2 is not .*; and 2 more; give another --workload"):
+        plan.make_keys(asked, many, MEDIA, described(asked), [1], 1)
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -279,7 +282,7 @@ def test_what_is_left_out_is_said() -> None:
             "DRBL is not measured on ext4:4, xfs:2",
             "MWCL is not measured in mode direct",
             "MWCL is not measured on ext4:4, xfs:2",
-            "DRBL_bg is not measured at 1 cores",
+            "DRBL_bg is not measured at 1 core",
             "DRBL_bg is not measured in mode direct",
             "DRBL_bg is not measured on ext4:4, xfs:2",
         ]
@@ -347,8 +350,12 @@ def test_no_control_where_there_is_no_curve_or_none_is_wanted() -> None:
     # Named by hand, on a file system, they are workloads like others.
     named = with_controls(suite(workloads=["control_user"], control=0, filesystems=["ext4"]))
     assert {(c.filesystem, c.control) for c in named} == {("ext4", False)}
-    with pytest.raises(FscaleError, match="nothing to measure"):
+    with pytest.raises(
+        FscaleError, match="nothing to measure: MWCL is not measured in mode direct"
+    ):
         with_controls(suite(workloads=["MWCL"], modes=["direct"]))
+    with pytest.raises(FscaleError, match="not measured on ext4:2: it cannot spread its files"):
+        with_controls(suite(workloads=["MWCL"], filesystems=["ext4:2"], modes=["buffered"]))
 
 
 def test_no_file_system_is_named_as_the_cells_without_one(tmp_path: Path) -> None:
