@@ -11,6 +11,7 @@ from functools import cached_property
 from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
 from fscale.model import variant
 from fscale.model.crew import WORKERS_PER_CPU
+from fscale.model.words import natural
 
 OPTIONS = "options"
 """the axis of a file system's mount and mkfs options"""
@@ -97,10 +98,18 @@ def _of_page(page: Page) -> list[Sweep]:
                 group = axis, _fixed(others), place, (*same, key.duration, key.placement)
                 groups[group].append(Member(value, panel, curve))
     return [
-        Sweep(page, axis, fixed, place, tuple(members))
+        Sweep(page, axis, fixed, place, tuple(sorted(members, key=_rank)))
         for (axis, fixed, place, _), members in groups.items()
         if len(members) > 1
     ]
+
+
+def _rank(member: Member) -> tuple[int, str]:
+    """Numbers ascend, and so do those in texts; a file system without options is the first."""
+    value = member.value
+    if isinstance(value, int):
+        return value, ""
+    return 0, "" if value == DEFAULT else natural(value)
 
 
 def _axes(curve: Curve) -> dict[str, Value]:

@@ -117,6 +117,18 @@ def test_points_in_several_axes_are_in_a_sweep_of_each(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_values_ascend(tmp_path: Path) -> None:
+    names = [*(f"ext4:mount=commit={n}" for n in (30, 5, 100)), "ext4"]
+    keys = [key(filesystem=fs, options={"at": at}) for fs in names for at in (5, -1, 30, -30)]
+    cells = [cell(one, 1.0) for one in keys]
+    of_options, *_, of_at = sorted(
+        found(write(tmp_path, cells, filesystems=names)), key=lambda sweep: -len(sweep.axis)
+    )
+    assert [m.value for m in of_at.members] == [-30, -1, 5, 30]
+    commits = [f"mount=commit={n}" for n in (5, 30, 100)]
+    assert [m.value for m in of_options.members] == ["default", *commits]
+
+
 def test_what_does_not_vary_is_no_sweep(tmp_path: Path) -> None:
     alike = [cell(key(filesystem=fs, options={"block": 512}), 1.0) for fs in ("ext4", "xfs", "a:8")]
     assert found(write(tmp_path / "a", alike)) == []
