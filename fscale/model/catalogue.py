@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from fscale.model import alternatives, filetest, paths, variant
 from fscale.model.config import FileSystem, Medium, Suite
@@ -26,9 +27,13 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
     For an unknown key of `model`, the text suggests similar names.
     """
     lines = []
-    for item in error.errors(include_url=False):
-        # pydantic puts the branch of a union into the location; the user knows only the key.
-        where = ".".join(str(part) for part in item["loc"] if not _is_branch(part)) or "the file"
+    mistakes = error.errors(include_url=False)
+    apt = [f"{_place(item)}." for item in mistakes if not _is_no_scalar(item)]
+    for item in mistakes:
+        where = _place(item)
+        # Where a list is one of several types, the others only say that it is none of theirs.
+        if _is_no_scalar(item) and any(place.startswith(f"{where}.") for place in apt):
+            continue
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             message = "is not a key that fscale knows"
@@ -36,6 +41,15 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
                 message += suggest(where, model.model_fields)
         lines.append(f"{where}: {message}")
     return "; ".join(dict.fromkeys(lines))
+
+
+def _place(item: ErrorDetails) -> str:
+    """The key; pydantic puts the branch of a union into the location, too."""
+    return ".".join(str(part) for part in item["loc"] if not _is_branch(part)) or "the file"
+
+
+def _is_no_scalar(item: ErrorDetails) -> bool:
+    return item["type"] in ("int_type", "string_type") and isinstance(item["input"], list)
 
 
 def _is_branch(part: int | str) -> bool:
