@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Values of a cell that tables and formats share."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from fscale.model.bench import CpuTimes
 from fscale.model.files import printable
-from fscale.model.results import Cell, CellKey, Run
+from fscale.model.results import NO_MEDIUM, Cell, CellKey, Run
 from fscale.model.words import natural
 
 
@@ -60,3 +60,15 @@ def moment(text: str) -> datetime | None:
 def one_line(text: str) -> str:
     """The text in one line, without unprintable characters."""
     return printable(" ".join(text.split()))
+
+
+def marks(keys: Collection[CellKey]) -> list[tuple[str, ...]]:
+    """What tells each of several curves from those of other media and modes, if there are any."""
+    media, modes = {key.medium for key in keys} - {NO_MEDIUM}, {key.mode for key in keys}
+    return [
+        (
+            *([key.medium] if len(media) > 1 and key.medium != NO_MEDIUM else []),
+            *([key.mode] if len(modes) > 1 else []),
+        )
+        for key in keys
+    ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis import asked
+from fscale.analysis.cells import marks
 from fscale.analysis.prediction import rule
 from fscale.analysis.prediction.record import Quantity, Record, Target, records
 from fscale.analysis.reader import Results
@@ -29,6 +30,8 @@ class Start:
     """the fewest cores with which the workload runs"""
     filesystem: str
     """as a command names it"""
+    marks: tuple[str, ...] = ()
+    """medium and mode, if the run has several"""
 
     @property
     def key(self) -> CellKey:
@@ -37,8 +40,9 @@ class Start:
 
     @property
     def name(self) -> str:
-        """Workload, options and file system."""
-        return f"{self.key.load} on {self.key.filesystem}"
+        """Workload, options, file system and marks, which no other curve of the run has."""
+        marks = f" ({', '.join(self.marks)})" if self.marks else ""
+        return f"{self.key.load} on {self.key.filesystem}{marks}"
 
     @property
     def rates(self) -> dict[int, float]:
@@ -175,12 +179,13 @@ def starts(results: Results) -> list[Start]:
     curves: dict[Subject, dict[int, Point]] = defaultdict(dict)
     for point in summarise(results.scored):
         curves[*_subject(point.key), point.key.medium][point.key.cores] = point
+    keys = [next(iter(points.values())).key for points in curves.values()]
     made = []
-    for points in curves.values():
-        key = next(iter(points.values())).key
+    for key, marked, points in zip(keys, marks(keys), curves.values(), strict=True):
         described = results.descriptors.get(key.workload)
         base = max(1, described.min_cores) if described else 1
-        made.append(Start(points, base, asked.filesystem(results.run, key.filesystem)))
+        filesystem = asked.filesystem(results.run, key.filesystem)
+        made.append(Start(points, base, filesystem, marked))
     return made
 
 

@@ -22,7 +22,6 @@ from fscale.commands.options.simulated import core_counts
 from fscale.commands.options.writable import TERMINAL
 from fscale.model import paths
 from fscale.model.errors import FscaleError
-from fscale.model.results import NO_MEDIUM
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, say, terminal
 from fscale.runner import microbench
@@ -127,8 +126,7 @@ def _predict(
     console = terminal(ascii_only=only_ascii())
     for note in facts.notes(results, simulation, found.made):
         console.print(note)
-    names = _names(found.made)
-    table = [Row([name, *_cells(one)]) for name, one in zip(names, found.made, strict=True)]
+    table = [Row([one.start.name, *_cells(one)]) for one in found.made]
     console.print(Table(_COLUMNS, table))
     console.print(
         f"intervals hold about {LEVEL:.0%} of earlier predictions; rates are those of cores as "
@@ -174,16 +172,6 @@ def _machine(most: int) -> str:
         f"{most} cores are to be simulated, and the machine {name} has {count}; give fewer, or "
         "describe a larger machine (docs/reference/machine-keys.md) and simulate it"
     )
-
-
-def _names(made: Sequence[Prediction]) -> Iterator[str]:
-    """The curves, with their media and modes if there are several."""
-    several_media = len({one.key.medium for one in made} - {NO_MEDIUM}) > 1
-    several_modes = len({one.key.mode for one in made}) > 1
-    for one in made:
-        marks = [one.key.medium] if several_media and one.key.medium != NO_MEDIUM else []
-        marks += [one.key.mode] if several_modes else []
-        yield f"{one.start.name} ({', '.join(marks)})" if marks else one.start.name
 
 
 def _cells(one: Prediction) -> Iterator[str]:

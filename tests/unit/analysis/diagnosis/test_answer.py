@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The sentence that says what limits the curves of a run."""
 
+from typing import Any
+
 import pytest
 
 from fscale.analysis.diagnosis.answer import sentence, tops
@@ -19,7 +21,7 @@ def point(
     share: float = 0.3,
     shape: Shape = Shape.SATURATES,
     confidence: Confidence = Confidence.LIKELY,
-    options: dict[str, int] | None = None,
+    **more: Any,
 ) -> Diagnosed:
     workload, filesystem = where.split()
     key = synthetic.key(
@@ -28,7 +30,7 @@ def point(
         filesystem=filesystem,
         cores=cores,
         profile="locks",
-        options=options or {},
+        **more,
     )
     cause = Suspect(Name(name, None, By.ADDRESS), LOCK, "mutex", blocked=share) if name else None
     judged = CurveVerdict(shape, cores, 2, 0.5, cause, confidence if cause else None, "")
@@ -85,6 +87,13 @@ def point(
                 point("DWAL ext4", "a", options={"block": 65536}, shape=Shape.SCALES),
             ],
             "a limits DWAL block=4096 (ext4); what scales: DWAL block=65536 (ext4)",
+        ),
+        (
+            [
+                point("DRBL ext4", "a", mode="direct"),
+                point("DRBL ext4", "a", medium="disk", shape=Shape.SCALES),
+            ],
+            "a limits DRBL (ext4 ram direct); what scales: DRBL (ext4 disk buffered)",
         ),
     ],
 )

@@ -209,6 +209,13 @@ def test_the_values_of_a_sweep_ascend(tmp_path: Path) -> None:
     assert [start.key.options["files"] for start in listed] == [4096, 16384, 65536]
 
 
+def test_curves_of_several_media_are_refused_one_by_one(predicting: Predicting) -> None:
+    two = measured_cells(filesystem="ext4", medium="ram")
+    one = measured_cells({1: (1.0,)}, filesystem="ext4", medium="disk")
+    refused = predicting([*two, *one], simulated_cells()).refused
+    assert list(refused) == ["MWCL on ext4 (disk)", "MWCL on ext4 (ram)"]
+
+
 def test_commands_name_a_file_system_as_it_was_given(tmp_path: Path) -> None:
     cells = measured_cells(filesystem="ext4:mkfs=-b_1024", medium="ram")
     given = "fscale run quick --fs 'xfs,ext4:mkfs=-b {1024,4096}'"
