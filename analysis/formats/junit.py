@@ -47,6 +47,8 @@ def _suite(results: Results, group: PointOutcome) -> TestSuite:
     suite.add_property("machine", printable(results.run.machine.kind))
     if results.run.imported:
         suite.add_property("imported", printable(results.run.imported))
+    if group.variant:
+        suite.add_property("options", group.variant)
     if group.text:
         suite.add_property("throughput", group.text)
     for entry in group.entries:

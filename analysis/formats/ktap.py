@@ -47,7 +47,7 @@ def render_run(results: Results) -> str:
 def _point(group: PointOutcome) -> KtapTest:
     """The test of a point: skipped if all repetitions are, failed if one failed."""
     subtests = tuple(_repetition(entry) for entry in group.entries)
-    diagnostics = (group.text,) if group.text else ()
+    diagnostics = tuple(line for line in (group.variant, group.text) if line)
     skipped = all(entry.outcome == "skipped" for entry in group.entries)
     return KtapTest(
         group.name,

@@ -35,6 +35,8 @@ class PointOutcome:
     name: str
     text: str
     entries: tuple[Repetition, ...]
+    variant: str = ""
+    """options and crew, which the name has as a hash only"""
 
 
 def outcome(cell: Cell) -> Outcome:
@@ -80,7 +82,12 @@ def point_outcomes(results: Results) -> list[PointOutcome]:
     for cell in in_order(results.cells):
         cells.setdefault(cell.key.point, []).append(cell)
     outcomes = [
-        PointOutcome(name, medians.get(name, ""), _entries(repetitions))
+        PointOutcome(
+            name,
+            medians.get(name, ""),
+            _entries(repetitions),
+            one_line(repetitions[0].key.variant),
+        )
         for name, repetitions in cells.items()
     ]
     absent = [

@@ -383,6 +383,14 @@ def test_a_point_is_measured_again_at_its_value_alone(tmp_path: Path) -> None:
     )
 
 
+def test_junit_and_ktap_say_the_value_of_each_point(run: Path) -> None:
+    results = load(run)
+    for block in BLOCKS:
+        property_ = f'<property name="options" value="block={block}"/>'
+        assert FORMATS[Format.JUNIT](results).count(property_) == 4
+        assert FORMATS[Format.KTAP](results).splitlines().count(f"# block={block}") == 4
+
+
 def test_kcidb_has_a_path_for_each_value(run: Path, tmp_path: Path) -> None:
     tests = json.loads(FORMATS[Format.KCIDB](load(run)))["tests"]
     assert len({test["path"] for test in tests}) == 12
