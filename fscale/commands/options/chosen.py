@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fscale.analysis.reader import Results
-from fscale.model.catalogue import suggest
+from fscale.model import variant
+from fscale.model.catalogue import split_filesystems, suggest
 from fscale.model.errors import FscaleError
 
 
@@ -17,7 +18,9 @@ def choose(results: Results, workload: str | None, fs: str | None) -> Results:
     """
     cells = results.cells
     workloads = _names("workload", workload, (c.key.workload for c in cells))
-    filesystems = _names("file system", fs, (c.key.filesystem for c in cells))
+    # As `fscale run` accepts them, so with braces and blanks, too.
+    asked = fs and ",".join(map(variant.label, split_filesystems(fs)))
+    filesystems = _names("file system", asked, (c.key.filesystem for c in cells))
     left = tuple(
         c for c in cells if c.key.workload in workloads and c.key.filesystem in filesystems
     )

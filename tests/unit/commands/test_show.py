@@ -237,6 +237,22 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ext4:mount=commit={1,5}", {"ext4:mount=commit=1", "ext4:mount=commit=5"}),
+        ("./mine.toml,ext4:mkfs=-b 1024", {"mine", "ext4:mkfs=-b_1024"}),
+    ],
+)
+def test_file_systems_are_chosen_as_they_were_given(
+    tmp_path: Path, text: str, shown: set[str]
+) -> None:
+    names = ["ext4:mount=commit=1", "ext4:mount=commit=5", "ext4:mkfs=-b_1024", "mine"]
+    cells = grid((1, 2), 1, ["DWAL"], names)
+    output = show(write_run(tmp_path, cells, filesystems=names), "--fs", text, columns=200)
+    assert {name for name in names if name in output} == shown
+
+
+@pytest.mark.parametrize(
     ("more", "said"),
     [
         (("--workload", "MWCM_"), "the run has no workload MWCM_; did you mean MWCM"),
