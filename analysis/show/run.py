@@ -66,7 +66,7 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
     marked = plot.marks(page, report.lines)
     panels = page.panels
     if len(page.cores) > 1:
-        yield _legend(marked)
+        yield _legend(marked, width)
         if len(panels) == 1:
             left = height - OTHERS - len(panels[0].cores)
             columns, lines = min(width, LARGEST[0]), min(max(left, PANEL[1]), LARGEST[1])
@@ -100,7 +100,7 @@ def _sweep(sweep: Sweep, width: int) -> Iterator[RenderableType]:
     yield Text("")
     if len(sweep.panel.cores) > 1:
         marked = plot.marks(sweep.alone, lines(dict.fromkeys(sweep.names)))
-        yield _legend(marked)
+        yield _legend(marked, width)
         yield _plot(sweep.panel, marked, min(width, LARGEST[0]), PANEL[1])
     else:
         yield Text(sweep.name, style="bold")
@@ -128,9 +128,12 @@ def _plot(panel: Panel, marked: dict[str, plot.Mark], columns: int, lines: int) 
     return Group(Text(title, style="bold"), plot.curves(panel, marked, columns, lines - 1))
 
 
-def _legend(marked: dict[str, plot.Mark]) -> Text:
-    text = Text()
+def _legend(marked: dict[str, plot.Mark], width: int) -> Text:
+    """The marks and their names, of which a line ends between two."""
+    lines = [Text()]
     for name, mark in marked.items():
-        text.append(mark.character, style=mark.colour)
-        text.append(f" {name.replace(' ', ' ')}  ")
-    return text
+        entry = Text.assemble((mark.character, mark.colour), f" {name}  ")
+        if lines[-1] and lines[-1].cell_len + entry.cell_len - 2 > width:
+            lines.append(Text())
+        lines[-1].append_text(entry)
+    return Text("\n").join(lines)

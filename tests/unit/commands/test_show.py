@@ -144,6 +144,15 @@ def test_marks_differ_without_colours(run: Path) -> None:
     assert len({mark for mark, _ in marks}) == len(FILESYSTEMS)
 
 
+def test_a_mark_is_on_the_line_of_its_name(tmp_path: Path) -> None:
+    names = [f"fs-{'x' * length}" for length in range(1, 13)]
+    cells = grid((1, 2), 1, ("DRBL",), names)
+    legend = show(write_run(tmp_path, cells, filesystems=names)).split("DRBL")[0].splitlines()[1:]
+    assert len(legend) > 1
+    found = [pair for line in legend for pair in re.findall(r"(\S) (fs-\S+)  ", line)]
+    assert [name for _, name in found] == names
+
+
 def test_many_file_systems_have_a_mark_each_and_tables_below_one_another(tmp_path: Path) -> None:
     names = [f"fs-{i}-with-a-name-that-is-long" for i in range(12)]
     cells = grid((1, 2), 1, ("DRBL", "MWCL"), names)
