@@ -52,9 +52,8 @@ class Start:
     @property
     def refusal(self) -> str | None:
         """Why nothing can be predicted from it, whatever is simulated; None if something can."""
-        if crew := self.key.crew:
-            usual = " ".join(f"{name}={value}" for name, value in crew.items())
-            return f"was measured with {usual}, which cannot be simulated"
+        if crew := " ".join(f"{name}={value}" for name, value in self.key.crew.items()):
+            return f"was measured with {crew}, which cannot be simulated"
         if variant.partitions_in(self.key.filesystem)[1] > 1:
             return "was measured on partitions, which cannot be simulated"
         if self.base not in self.points:
@@ -194,8 +193,8 @@ def predict(
 ) -> Predictions:
     """Predict the curves of a run at core counts beyond the measured ones.
 
-    Without `counts` they are those of each simulated curve.
-    More cores are on the same machine as far as it has them, and on another one beyond.
+    Without `counts` they are those of each simulated curve. More cores are on the same machine as
+    far as it has them, and on another one beyond.
     """
     known: dict[Subject, dict[int, float]] = defaultdict(dict)
     for point in summarise(simulation.scored):

@@ -28,11 +28,11 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
     """
     lines = []
     mistakes = error.errors(include_url=False)
-    apt = [f"{_place(item)}." for item in mistakes if not _is_no_scalar(item)]
+    apt = [f"{_place(item)}." for item in mistakes if not _wants_scalar(item)]
     for item in mistakes:
         where = _place(item)
         # Where a list is one of several types, the others only say that it is none of theirs.
-        if _is_no_scalar(item) and any(place.startswith(f"{where}.") for place in apt):
+        if _wants_scalar(item) and any(place.startswith(f"{where}.") for place in apt):
             continue
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
@@ -48,7 +48,8 @@ def _place(item: ErrorDetails) -> str:
     return ".".join(str(part) for part in item["loc"] if not _is_branch(part)) or "the file"
 
 
-def _is_no_scalar(item: ErrorDetails) -> bool:
+def _wants_scalar(item: ErrorDetails) -> bool:
+    """Whether a list was found where a number or a text may be."""
     return item["type"] in ("int_type", "string_type") and isinstance(item["input"], list)
 
 
