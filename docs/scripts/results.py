@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.scripts import predicted, published, sides, table, write_pages
-from fscale.analysis.report.render import rate
+from fscale.analysis.numbers import rate
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Curve = dict[int, list[float]]

@@ -101,8 +101,8 @@ LoadOption = Annotated[
     typer.Option(
         metavar="NAME=VALUE,...",
         help="Set an option of all workloads that have it, or of one as WORKLOAD.NAME=VALUE, such "
-        "as MRPL.access=stat; repeatable. Of several values, such as DWAL.block=4k,16k, each is "
-        "measured: a sweep.",
+        "as MRPL.access=stat; repeatable. Several values, such as DWAL.block=4k,16k, make a "
+        "sweep.",
         rich_help_panel=MEASURED,
     ),
 ]
