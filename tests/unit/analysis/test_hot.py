@@ -68,7 +68,8 @@ def test_a_simulated_run_is_told_in_words_and_as_json(tmp_path: Path) -> None:
         done = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["locks", str(run)])
         assert max(map(len, done.stdout.splitlines())) <= width
         said = " ".join(done.stdout.split())
-        assert said.startswith(f"{first} DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%")
+        assert said.startswith("fscale: rename_lock limits DRBH (ext4) ")
+        assert f"{first} DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%" in said
         assert all(" ".join(line.split()) in said for line in lines)
     done = CliRunner().invoke(app, ["locks", str(run), "DRBH-ext4", "--json"])
     data = json.loads(done.stdout)
