@@ -39,8 +39,8 @@ def check_proc(proc: Path = Path("/proc")) -> None:
         )
 
 
-def check_output(directory: Path) -> None:
-    """Check that the results directory can be written.
+def check_output(directory: Path, first: str = "run.json") -> None:
+    """Check that the results directory can be written; `first`: the file that marks one to resume.
 
     Raises:
         FscaleError: it cannot be written, contains other files, or its file system is full.
@@ -50,9 +50,10 @@ def check_output(directory: Path) -> None:
         raise FscaleError(f"{there} is not a directory; give another --output")
     if not os.access(there, os.W_OK | os.X_OK) or os.statvfs(there).f_flag & os.ST_RDONLY:
         raise FscaleError(f"{there} is not writable; give another --output")
-    if directory.exists() and any(directory.iterdir()) and not (directory / "run.json").exists():
+    if directory.exists() and any(directory.iterdir()) and not (directory / first).exists():
         raise FscaleError(
-            f"{directory} is not empty and contains no fscale run; give an empty or a new directory"
+            f"{directory} is not empty and has no {first}, so nothing in it can be resumed; give "
+            "an empty or a new directory"
         )
     if shutil.disk_usage(there).free < 16 << 20:
         raise FscaleError(

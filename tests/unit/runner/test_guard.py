@@ -62,6 +62,7 @@ def test_results_go_where_there_is_nothing_or_a_run(tmp_path: Path, free: dict[s
     assert f"{tmp_path} is not empty" in refused(guard.check_output, tmp_path)
     (tmp_path / "run.json").touch()
     guard.check_output(tmp_path)
+    assert "has no tests.jsonl" in refused(guard.check_output, tmp_path, "tests.jsonl")
     file = tmp_path / "something"
     assert re.fullmatch(
         rf"{re.escape(str(file))} is not a directory; .* --output",
