@@ -67,7 +67,8 @@ OVERVIEW = {
     "Maintain": {
         "restore": "Restore a machine after a killed run: offline CPUs, mounts, loop devices, "
         "processes.",
-        "schema": "Print the JSON Schema of run.json, of a cell's file, or of a comparison.",
+        "schema": "Print the JSON Schema of run.json, of a cell's file, of a comparison, or of "
+        "matrix.json.",
     },
 }
 _EPILOG = """

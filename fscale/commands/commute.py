@@ -2,26 +2,31 @@
 """`fscale commute`: which calls conflict although they commute."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fscale.commands.options.completion import complete_filesystems
+from fscale.commands.options.formats import put
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
 from fscale.commands.options.kinds import number
-from fscale.commands.options.shared import ResultsOption
+from fscale.commands.options.shared import JsonFlag, ResultsOption
 from fscale.commands.options.suite import FILESYSTEMS
-from fscale.commute import campaign, guest, matrix
+from fscale.commands.options.writable import TERMINAL
+from fscale.commute import guest, matrix
+from fscale.commute.campaign import Campaign, estimate_seconds
 from fscale.commute.generate import sample
-from fscale.commute.matrix import Matrix
+from fscale.commute.matrix import Matrices, Matrix, Pair
 from fscale.commute.posix import CALLS
+from fscale.commute.store import Store
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import only_ascii, print_line, terminal
 from fscale.model.words import plural
+from fscale.runner.progress import duration
 from fscale.runner.request import parse_list
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
@@ -91,9 +96,13 @@ def _commute(
     seed: Annotated[
         int, number(1, MOST_SEED, "Random seed of the tests and of the first boot.", REPEATED)
     ] = 1,
+    json: JsonFlag = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print how many tests each pair of calls has, and exit."),
+        typer.Option(
+            "--dry-run",
+            help="Print how many tests each pair of calls has, and about how long they take.",
+        ),
     ] = False,
 ) -> None:
     """Find calls that commute but conflict: which pairs share a cache line, and which object it is.
@@ -107,31 +116,43 @@ def _commute(
     Exit codes: 0: all tests were executed. 1: a guest or a test failed. 2: wrong usage. 3:
     interrupted; the same command resumes.
     """
+    kernels = parse_list("--kernel", kernel) or []
+    filesystems = parse_list("--fs", fs, catalogue.split_filesystems) or []
+    for name in filesystems:
+        guest.describe(name)
     counts, tests = sample(_calls(calls), each or None, seed)
-    console = terminal(ascii_only=only_ascii())
     if dry_run:
-        for line in matrix.lines({pair: str(n) for pair, n in counts.items()}):
-            print_line(line)
-        console.print(
-            f"{plural(sum(counts.values()), 'test')}, of which {len(tests)} are executed",
-            soft_wrap=True,
-        )
+        _show_plan(counts, len(tests), len(kernels) * len(filesystems) * boots)
         return
     cpu = min(os.sched_getaffinity(0))
     steps = Steps(terminal(error=True))
-    found = []
+    store = Store(output)
+    found: list[Matrix] = []
     with Signals().installed():
-        campaign.begin(output, tests)
-        for release in parse_list("--kernel", kernel) or []:
-            for name in parse_list("--fs", fs, catalogue.split_filesystems) or []:
-                prepared = guest.prepare(name, release, steps)
-                one = campaign.measure(prepared, name, tests, counts, boots, seed, cpu, output)
-                found.append(one)
-                campaign.write(output, found)
-                _show(console, one)
+        store.begin(tests)
+        guests = [guest.prepare(name, one, steps) for one in kernels for name in filesystems]
+        campaign = Campaign(store, guests, tests, boots, seed)
+        for one in campaign.guests:
+            found.append(campaign.measure(one, counts, cpu))
+            store.save_matrices(Matrices(matrices=found))
+            if not json:
+                _show(found[-1])
+    if json:
+        put(TERMINAL, Matrices(matrices=found).text())
 
 
-def _show(console: Console, found: Matrix) -> None:
+def _show_plan(counts: Mapping[Pair, int], tests: int, boots: int) -> None:
+    for line in matrix.lines({pair: str(n) for pair, n in counts.items()}):
+        print_line(line)
+    about = duration(estimate_seconds(boots, tests))
+    print_line(
+        f"{plural(sum(counts.values()), 'test')}, of which {tests:,} are executed in each of "
+        f"{plural(boots, 'boot')}: about {about}"
+    )
+
+
+def _show(found: Matrix) -> None:
+    console = terminal(ascii_only=only_ascii())
     total = found.total
     console.print(
         f"\n{found.filesystem} on {found.kernel}, {plural(found.boots, 'boot')}: {total.free} of "
@@ -140,8 +161,7 @@ def _show(console: Console, found: Matrix) -> None:
         "Tests without a conflict in percent:",
         soft_wrap=True,
     )
-    shares = {pair: str(count.percent) for pair, count in found.pairs.items()}
-    for line in matrix.lines(shares):
+    for line in matrix.lines({count.calls: str(count.percent) for count in found.pairs}):
         print_line(line)
     console.print(matrix.spoilers_table(found, _OBJECTS))
 

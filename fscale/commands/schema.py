@@ -7,10 +7,16 @@ from typing import Annotated, Literal
 import typer
 
 from fscale.analysis.compare.model import Comparison
+from fscale.commute.matrix import Matrices
 from fscale.model.bench import Strict
 from fscale.model.results import Cell, Run
 
-MODELS: dict[str, type[Strict]] = {"run": Run, "cell": Cell, "compare": Comparison}
+MODELS: dict[str, type[Strict]] = {
+    "run": Run,
+    "cell": Cell,
+    "compare": Comparison,
+    "commute": Matrices,
+}
 
 
 def text(name: str) -> str:
@@ -22,11 +28,11 @@ def text(name: str) -> str:
 
 def _schema(
     name: Annotated[
-        Literal["run", "cell", "compare"] | None,
-        typer.Argument(help="Kind of file. Default: all three."),
+        Literal["run", "cell", "compare", "commute"] | None,
+        typer.Argument(help="Kind of file. Default: all four."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of run.json, of a cell's file, or of a comparison.
+    """Print the JSON Schema of run.json, of a cell's file, of a comparison, or of matrix.json.
 
     Example: fscale schema run
     """

@@ -3,7 +3,7 @@
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,18 +44,39 @@ class InterpreterError(FscaleError):
 class Guest:
     """A kernel with a file system under test, and all that a boot needs."""
 
+    name: str
+    """the file system as the user named it"""
     filesystem: FileSystem
     medium: Medium
     kernel: Kernel
     emulator: Qemu
     plugin: Path
     initramfs: Path
-    types: Types | None
+    types: Types
 
     @property
     def identity(self) -> str:
-        """The digest of all programs and modules in it; the initramfs is named by its content."""
-        return digest(self.initramfs.parent.name, file_digest([self.plugin]), self.emulator.digest)
+        """The digest of all programs, modules and options in it.
+
+        The initramfs is named by its content and that of the kernel.
+        """
+        options = self.filesystem.model_dump_json()
+        programs = self.initramfs.parent.name, file_digest([self.plugin]), self.emulator.digest
+        return digest(*programs, options)
+
+
+def describe(filesystem: str) -> FileSystem:
+    """The file system that the user named, as for a simulation.
+
+    Raises:
+        FscaleError: there is no such file system, or it cannot be simulated.
+    """
+    asked = variant.parse(filesystem)
+    asked.refuse_but(("mount", "mkfs"), "a simulation")
+    described = catalogue.load_variant(asked)
+    if described.partitions > 1:
+        raise FscaleError(f"{filesystem}: the simulator does not support partitions; leave it out")
+    return described
 
 
 def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
@@ -64,11 +85,7 @@ def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
     Raises:
         FscaleError: there is no such file system or kernel, or they do not fit.
     """
-    asked = variant.parse(filesystem)
-    asked.refuse_but(("mount", "mkfs"), "a simulation")
-    described = {filesystem: catalogue.load_variant(asked)}
-    if described[filesystem].partitions > 1:
-        raise FscaleError(f"{filesystem}: the simulator does not support partitions; leave it out")
+    described = {filesystem: describe(filesystem)}
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
     booted = kernels.of_guest(kernel, steps)
@@ -76,21 +93,36 @@ def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
     parts = module_build.build_parts([filesystem], (), booted, kernel, None, steps)
     interpreter = {"bin/fscale-commute": made(paths.INTERPRETER)}
     with_interpreter = replace(parts, files={**parts.files, **interpreter})
+    initramfs = image.build(booted, described, [medium], (), with_interpreter, steps)
+    types = kerneltypes.load(booted, described, (), parts.modules)
+    if not types:
+        raise FscaleError(
+            f"kernel {booted.release} has no type information, without which objects have no "
+            "names; build it with CONFIG_DEBUG_INFO_BTF=y"
+        )
     return Guest(
+        filesystem,
         described[filesystem],
         medium,
         booted,
         emulated,
         made(paths.SIMULATOR),
-        image.build(booted, described, [medium], (), with_interpreter, steps),
-        kerneltypes.load(booted, described, (), parts.modules).get(filesystem),
+        initramfs,
+        types[filesystem],
     )
 
 
 def execute(
-    guest: Guest, tests: Sequence[PairTest], order: str, seed: int, cpu: int
+    guest: Guest,
+    tests: Sequence[PairTest],
+    order: str,
+    seed: int,
+    cpu: int,
+    progress: Callable[[int], None],
 ) -> list[list[Conflict]]:
     """Boot the guest once on the host's CPU `cpu`; the conflicts of each test.
+
+    `progress` is called with the number of executed tests.
 
     Raises:
         BootError, InterpreterError: the guest, or the interpreter in it, failed.
@@ -112,6 +144,7 @@ def execute(
         (boot.place.shared / "tests").write_text(text)
         boot.start(_command(guest, boot, seed, cpu), guest.emulator.environment())
         while not (results := boot.poll()):
+            progress(boot.executed)
             time.sleep(POLL_SECONDS)
         _check(results[0], tests, order)
         symbols = boot.symbols()
@@ -129,7 +162,7 @@ def _command(guest: Guest, boot: Boot, seed: int, cpu: int) -> list[str]:
         guest.initramfs,
         guest.plugin,
         machine.parameters(described, Method(), CPUS, MEMORY_MIB),
-        guest.types.slab if guest.types else None,
+        guest.types.slab,
         sockets(described, CPUS),
         seed,
         cpu,

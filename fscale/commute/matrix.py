@@ -3,26 +3,27 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest
 from fscale.commute.posix import CALLS
+from fscale.model.bench import Strict
 from fscale.model.tables import Column, Row, Table
 
 Pair = tuple[str, str]
 
 
-@dataclass
-class Count:
+class Count(Strict):
     """Tests of a pair of calls, or of all."""
 
     tests: int = 0
-    free: int = 0
-    """without a conflict"""
-    layout: int = 0
-    """in which all conflicts are of different bytes of a line"""
+    free: int = Field(default=0, description="without a conflict")
+    layout: int = Field(
+        default=0, description="in which all conflicts are of different bytes of a line"
+    )
 
     def add(self, conflicts: Sequence[Conflict]) -> None:
         """Count a test with its conflicts."""
@@ -30,42 +31,52 @@ class Count:
         self.free += not conflicts
         self.layout += bool(conflicts) and all(one.layout for one in conflicts)
 
+
+class PairCount(Count):
+    """Tests of a pair of calls."""
+
+    calls: Pair
+
     @property
     def percent(self) -> int:
         """The share of tests without a conflict, rounded down."""
         return 100 * self.free // self.tests
 
 
-@dataclass(frozen=True)
-class Spoiler:
+class Spoiler(Strict):
     """An object at which tests conflict."""
 
     object: str
-    layout: bool
+    layout: bool = Field(description="whether the calls accessed different bytes of a line")
     pairs: list[Pair]
     tests: int
-    functions: list[str]
-    """those of both calls in the first test"""
+    functions: list[str] = Field(description="those of both calls in the first test")
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Strict):
     """What was found for a file system with a kernel."""
 
     filesystem: str
     kernel: str
     boots: int
     total: Count
-    share: float
-    """estimated share of the model's tests without a conflict: pairs weighed by their tests"""
-    pairs: dict[Pair, Count]
-    spoilers: list[Spoiler]
-    """those of the most pairs first"""
+    share: float = Field(
+        description="estimated part of the model's tests without a conflict: each pair counts as "
+        "often as it has tests"
+    )
+    pairs: list[PairCount]
+    spoilers: list[Spoiler] = Field(description="those of the most pairs first")
 
-    def as_json(self) -> dict[str, Any]:
-        """A form for JSON."""
-        pairs = [{"calls": pair, **asdict(count)} for pair, count in self.pairs.items()]
-        return asdict(self) | {"pairs": pairs}
+
+class Matrices(Strict):
+    """`matrix.json`: the pairs of calls that conflict."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    matrices: list[Matrix]
+
+    def text(self) -> str:
+        """The file."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
 def matrix(
@@ -76,16 +87,18 @@ def matrix(
     sizes: Mapping[Pair, int],
 ) -> Matrix:
     """Count the conflicts that were found in every boot; `sizes`: how many tests a pair has."""
-    total, pairs = Count(), defaultdict[Pair, Count](Count)
+    total = Count()
+    pairs: dict[Pair, PairCount] = {}
     spoiled: dict[tuple[str, bool], list[tuple[PairTest, Conflict]]] = defaultdict(list)
     for test, conflicts in found.items():
         total.add(conflicts)
-        pairs[test.pair].add(conflicts)
+        pairs.setdefault(test.pair, PairCount(calls=test.pair)).add(conflicts)
         for key, one in {(one.object, one.layout): one for one in conflicts}.items():
             spoiled[key].append((test, one))
     spoilers = [
         Spoiler(
-            *key,
+            object=key[0],
+            layout=key[1],
             pairs=list(dict.fromkeys(test.pair for test, _ in tests)),
             tests=len(tests),
             functions=list(dict.fromkeys([*tests[0][1].a, *tests[0][1].b])),
@@ -95,7 +108,15 @@ def matrix(
     spoilers.sort(key=lambda one: (-len(one.pairs), -one.tests, one.object))
     free = sum(sizes[pair] * count.free / count.tests for pair, count in pairs.items())
     share = free / sum(sizes[pair] for pair in pairs)
-    return Matrix(filesystem, kernel, boots, total, share, dict(pairs), spoilers)
+    return Matrix(
+        filesystem=filesystem,
+        kernel=kernel,
+        boots=boots,
+        total=total,
+        share=share,
+        pairs=list(pairs.values()),
+        spoilers=spoilers,
+    )
 
 
 def lines(texts: Mapping[Pair, str]) -> list[str]:

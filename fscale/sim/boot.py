@@ -144,6 +144,11 @@ class Boot:
         return next((number for number in self.points if number not in self._done), None)
 
     @property
+    def executed(self) -> int:
+        """How many pairs of calls the current point has executed."""
+        return len(self._conflicts)
+
+    @property
     def ended(self) -> bool:
         """Whether every point is done."""
         return self.current is None

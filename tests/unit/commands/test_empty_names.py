@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "noise": (["noise", "--fs", "ext4", "--dry-run"], {"--workload", "--media", "--mode", "--fs"}),
     "gate": (["gate", *SIDES, "--dry-run"], {"--workload"}),
     "simulate": (["simulate", "--dry-run"], {"--workload", "--fs", "--media", "--free"}),
+    "commute": (["commute", "--dry-run"], {"--fs", "--kernel", "--calls"}),
 }
 CASES = [
     (command, option, value)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The results directory: the tests, the conflicts that each boot found, and the matrices."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from fscale.commute.conflicts import Conflict
+from fscale.commute.generate import PairTest
+from fscale.commute.matrix import Matrices
+from fscale.commute.script import written
+from fscale.model.bench import Strict
+from fscale.model.catalogue import explain
+from fscale.model.errors import FscaleError
+from fscale.model.files import Folder
+from fscale.runner.guard import check_output
+
+TESTS = "tests.jsonl"
+MATRIX = "matrix.json"
+# All tests on btrfs have some 11 MB of conflicts.
+LARGEST = 256 << 20
+
+
+class BootHead(Strict):
+    """The first line of a boot's file: what the conflicts depend on besides the tests."""
+
+    guest: str
+    order: str
+    seed: int
+
+
+class _TestLine(Strict):
+    id: str
+    conflicts: list[Conflict]
+
+
+_LINE = TypeAdapter(_TestLine)
+_HEAD = TypeAdapter(BootHead)
+
+
+def boot_name(filesystem: str, kernel: str, number: int) -> str:
+    """The name of a boot's file in the results directory; `number` counts from 1."""
+    name = re.sub(r"[^\w.=,-]", "_", f"{filesystem}-{kernel}-{number}")
+    return f"boots/{name}.jsonl"
+
+
+class Store:
+    """Reads and writes the files; each is complete or absent.
+
+    Raises:
+        FscaleError: in all methods that read, if a file cannot be read or is damaged.
+        OSError: in those that write.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._folder = Folder(directory)
+
+    def begin(self, tests: Sequence[PairTest]) -> None:
+        """Write the tests. FscaleError if the directory has other ones, or other files."""
+        check_output(self.directory, TESTS)
+        text = "".join(f"{json.dumps({'id': t.id, 'lines': written(t)})}\n" for t in tests)
+        old = self._read(TESTS)
+        if old is None:
+            self._folder.write(TESTS, text, sync=True)
+        elif old != text.encode():
+            raise FscaleError(
+                f"{self.directory} contains other tests; give their --calls, --each and --seed, or "
+                "another --output"
+            )
+
+    def save_boot(self, name: str, head: BootHead, found: Mapping[str, Sequence[Conflict]]) -> None:
+        """Write the conflicts of a boot, by the id of the test."""
+        lines = [
+            json.dumps({"id": test, "conflicts": list(map(asdict, conflicts))})
+            for test, conflicts in found.items()
+        ]
+        text = "\n".join([head.model_dump_json(), *lines, ""])
+        self._folder.write(name, text, sync=True)
+
+    def load_boot(self, name: str) -> tuple[BootHead, dict[str, list[Conflict]]] | None:
+        """The conflicts of a boot, by the id of the test; None if there is no such boot."""
+        if (content := self._read(name)) is None:
+            return None
+        try:
+            head, *lines = content.splitlines() or [b""]
+            read = [_LINE.validate_json(line) for line in lines]
+            return _HEAD.validate_json(head), {one.id: one.conflicts for one in read}
+        except ValidationError as error:
+            raise self._damaged(name, error) from None
+
+    def save_matrices(self, matrices: Matrices) -> None:
+        """Write matrix.json."""
+        self._folder.write(MATRIX, matrices.text(), sync=True)
+
+    def _damaged(self, name: str, error: ValidationError) -> FscaleError:
+        return FscaleError(
+            f"{self.directory / name} is damaged: {explain(error)}; remove it, or use another "
+            "directory"
+        )
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self._folder.read(name, LARGEST)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise FscaleError(f"{self.directory / name} cannot be read: {error.strerror}") from None

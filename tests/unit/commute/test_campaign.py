@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boots are kept, resumed, and refused where they are not those of the command."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fscale.commute import campaign
+from fscale.commute.campaign import Campaign, estimate_seconds
+from fscale.commute.conflicts import Conflict
+from fscale.commute.generate import generate
+from fscale.commute.matrix import Matrix
+from fscale.commute.store import Store
+from fscale.model.errors import FscaleError, Interrupted
+
+TESTS = list(generate("link", "unlink"))[:3]
+SIZES = {("link", "unlink"): 130}
+RWSEM = Conflict("i_rwsem", False, ("down_write",), ("up_write",))
+FIRST = "boots/tmpfs-6.1-1.jsonl"
+
+
+@dataclass
+class Guests:
+    """Stands in for the guests: the boots that were executed, and what interrupts one."""
+
+    boots: list[tuple[str, int]]
+    stop: Callable[[], None] = lambda: None
+
+    def execute(
+        self, _guest: Any, tests: Any, order: str, seed: int, _cpu: int, progress: Any
+    ) -> list[list[Conflict]]:
+        self.boots.append((order, seed))
+        progress(len(tests))
+        if len(self.boots) > 1:
+            self.stop()
+        return [[RWSEM], [RWSEM] if order == "ab" else [], []]
+
+
+@pytest.fixture
+def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
+    made = Guests([])
+    monkeypatch.setattr(campaign, "execute", made.execute)
+    return made
+
+
+def guest(identity: str = "one", release: str = "6.1") -> Any:
+    return SimpleNamespace(name="tmpfs", identity=identity, kernel=SimpleNamespace(release=release))
+
+
+def measure(output: Path, identity: str = "one", boots: int = 2, seed: int = 1) -> Matrix:
+    store = Store(output)
+    store.begin(TESTS)
+    begun = Campaign(store, [guest(identity)], TESTS, boots, seed)
+    return begun.measure(begun.guests[0], SIZES, 0)
+
+
+def refused(function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+    with pytest.raises(FscaleError) as caught:
+        function(*arguments, **options)
+    return str(caught.value)
+
+
+def test_boots_alternate_and_are_kept(tmp_path: Path, guests: Guests) -> None:
+    found = measure(tmp_path)
+    assert guests.boots == [("ab", 1), ("ba", 2)]
+    assert (found.total.tests, found.total.free) == (3, 2)
+    assert measure(tmp_path) == found
+    assert len(guests.boots) == 2
+    measure(tmp_path, boots=3)
+    assert guests.boots[2:] == [("ab", 3)]
+
+
+def test_an_interrupted_command_resumes(tmp_path: Path, guests: Guests) -> None:
+    def interrupt() -> None:
+        raise Interrupted
+
+    guests.stop = interrupt
+    refused(measure, tmp_path)
+    guests.stop = lambda: None
+    measure(tmp_path)
+    assert guests.boots == [("ab", 1), ("ba", 2), ("ba", 2)]
+
+
+def test_what_was_asked_for_otherwise_is_refused(tmp_path: Path, guests: Guests) -> None:
+    measure(tmp_path)
+    assert "is of another kernel, module, program or --seed" in refused(measure, tmp_path, "other")
+    assert "or --seed; use another --output" in refused(measure, tmp_path, seed=2)
+    assert "contains other tests; give their --calls" in refused(Store(tmp_path).begin, TESTS[:2])
+    assert len(guests.boots) == 2
+    clashing = [guest(), guest("other")]
+    assert "two kernels with tmpfs have the release 6.1" in refused(
+        Campaign, Store(tmp_path), clashing, TESTS, 2, 1
+    )
+
+
+def test_a_guest_named_twice_is_one(tmp_path: Path, guests: Guests) -> None:
+    named = [guest(), guest(), guest(release="6.12")]
+    begun = Campaign(Store(tmp_path), named, TESTS, 2, 1)
+    assert [one.kernel.release for one in begun.guests] == ["6.1", "6.12"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-30]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"\xff\x00"),
+        lambda path: path.write_text(path.read_text().replace("down_write", "\x1b[2J", 1)[:-9]),
+        lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1])),
+        lambda path: path.write_text(path.read_text().replace('"layout": false', '"layout": []')),
+        lambda path: (path.unlink(), os.mkfifo(path)),
+        lambda path: (path.unlink(), path.mkdir()),
+        lambda path: (path.rename(path.with_suffix(".old")), path.symlink_to("a")),
+    ],
+)
+def test_a_damaged_boot_is_refused(
+    spoil: Callable[[Path], None], tmp_path: Path, guests: Guests
+) -> None:
+    measure(tmp_path)
+    spoil(tmp_path / FIRST)
+    assert str(tmp_path / FIRST) in refused(measure, tmp_path)
+    assert len(guests.boots) == 2
+
+
+def test_tests_of_a_stranger_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "tests.jsonl").write_bytes(b"\xff\n")
+    assert "contains other tests" in refused(Store(tmp_path).begin, TESTS)
+    (tmp_path / "tests.jsonl").unlink()
+    os.mkfifo(tmp_path / "tests.jsonl")
+    assert "it is not a regular file" in refused(Store(tmp_path).begin, TESTS)
+    (tmp_path / "tests.jsonl").unlink()
+    (tmp_path / "run.json").touch()
+    assert "has no tests.jsonl" in refused(Store(tmp_path).begin, TESTS)
+
+
+def test_each_test_is_a_line_to_search(tmp_path: Path, guests: Guests) -> None:
+    measure(tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / FIRST).read_text().splitlines()]
+    assert [line.get("id") for line in lines] == [None, *(test.id for test in TESTS)]
+
+
+def test_time_left(tmp_path: Path, guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(tmp_path)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "boot 1 of 2: tmpfs on 6.1; about 0:22 left"
+    assert second == "boot 2 of 2: tmpfs on 6.1; about 0:00 left"
+    assert 100 < estimate_seconds(2, 3152) < 150
