@@ -67,8 +67,7 @@ OVERVIEW = {
     "Maintain": {
         "restore": "Restore a machine after a killed run: offline CPUs, mounts, loop devices, "
         "processes.",
-        "schema": "Print the JSON Schema of run.json, of a cell's file, of a comparison, or of "
-        "matrix.json.",
+        "schema": "Print the JSON Schema of run.json, of a cell's file, or of a comparison.",
     },
 }
 _EPILOG = """

@@ -7,14 +7,20 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.bundle import bundle
+from fscale.commands.options.formats import put
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.helptext import JUDGING
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.kinds import number
 from fscale.commands.options.output import OutputOptions, judge
 from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
+from fscale.commands.options.writable import TERMINAL
+from fscale.commute import compare as conflicts
+from fscale.commute.store import Store
 from fscale.model import filetest
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SEED
+from fscale.model.terminal import only_ascii, terminal
 
 _EPILOG = """
 More examples:
@@ -22,6 +28,7 @@ More examples:
     fscale compare results/v6.17 results/v6.18 --junit fscale.xml
     fscale compare results/v6.17 results/v6.18 --html compare.html
     fscale compare results/ab-data-journal --mail -    # judge a run of `fscale ab` again
+    fscale compare results/commute-6.1 results/commute-6.12    # of `fscale commute`
 """
 _OF_RATES = {
     *("metric", "margin", "count_margin", "latency_margin", "fdr", "seed"),
@@ -37,6 +44,27 @@ def _directory(run: Path, db: Path) -> Path:
 
     with index.opened(db) as connection:
         return Path(index.find(connection, str(run)).path)
+
+
+def _of_runs(context: typer.Context) -> set[str]:
+    """The options that apply to runs only."""
+    return {str(one.name) for one in context.command.params} - {"base", "new", "db", "as_json"}
+
+
+def _compare_conflicts(base: Path, new: Path | None, json: bool) -> None:
+    if new is None:
+        raise FscaleError(f"{base} is a result of `fscale commute`; give another one as NEW")
+    compared = conflicts.compare(Store(base), Store(new))
+    if json:
+        put(TERMINAL, compared.text())
+    else:
+        console = terminal(ascii_only=only_ascii())
+        for one in compared.compared:
+            console.print(conflicts.summary(one), soft_wrap=True)
+            if one.conflicting or one.free:
+                console.print(conflicts.table(one))
+    if compared.worse:
+        raise typer.Exit(Exit.FAILED)
 
 
 def register(app: typer.Typer) -> None:
@@ -78,13 +106,19 @@ def register(app: typer.Typer) -> None:
         docs/reference/comparison-outputs.md describes the outputs, docs/design/statistics.md the
         statistics.
 
-        Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
-        the runs cannot be compared or have too few repetitions.
+        Of two results of `fscale commute`, it shows the pairs of calls that newly conflict.
+
+        Exit codes: 0: no regression. 1: a point is slower, fails in NEW only, or calls newly
+        conflict. 2: wrong usage, or the runs cannot be compared or have too few repetitions.
         """
         from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
+        if any(Store(one).finished for one in (base, new) if one):
+            refuse_given(context, _of_runs(context), "results of `fscale commute`")
+            _compare_conflicts(base, new, outputs.json)
+            return
         settings = judged.settings.model_copy(
             update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from fscale.analysis.compare.model import Comparison
+from fscale.commute.compare import ConflictComparison
 from fscale.commute.matrix import Matrices
 from fscale.model.bench import Strict
 from fscale.model.results import Cell, Run
@@ -16,6 +17,7 @@ MODELS: dict[str, type[Strict]] = {
     "cell": Cell,
     "compare": Comparison,
     "commute": Matrices,
+    "conflicts": ConflictComparison,
 }
 
 
@@ -28,13 +30,15 @@ def text(name: str) -> str:
 
 def _schema(
     name: Annotated[
-        Literal["run", "cell", "compare", "commute"] | None,
-        typer.Argument(help="Kind of file. Default: all four."),
+        Literal["run", "cell", "compare", "commute", "conflicts"] | None,
+        typer.Argument(help="Kind of file. Default: all five."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of run.json, of a cell's file, of a comparison, or of matrix.json.
+    """Print the JSON Schema of run.json, of a cell's file, or of a comparison.
 
     Example: fscale schema run
+
+    `commute` is matrix.json of `fscale commute`, and `conflicts` a comparison of two such results.
     """
     for chosen in [name] if name else MODELS:
         typer.echo(text(chosen), nl=False)

@@ -58,7 +58,7 @@ class Matrix(Strict):
 
     filesystem: str
     kernel: str
-    boots: int
+    boots: int = Field(ge=1)
     total: Count
     share: float = Field(
         description="estimated part of the model's tests without a conflict: each pair counts as "

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest
-from fscale.commute.matrix import Matrices
+from fscale.commute.matrix import Matrices, Matrix
 from fscale.commute.script import written
 from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
@@ -33,13 +33,18 @@ class BootHead(Strict):
     seed: int
 
 
-class _TestLine(Strict):
+class _Written(Strict):
+    """A line of tests.jsonl."""
+
+    id: str = Field(pattern=r"^\w+-\w+-\d+$")
+    lines: list[str]
+
+
+class _Found(Strict):
+    """Another line of a boot's file."""
+
     id: str
     conflicts: list[Conflict]
-
-
-_LINE = TypeAdapter(_TestLine)
-_HEAD = TypeAdapter(BootHead)
 
 
 def boot_name(filesystem: str, kernel: str, number: int) -> str:
@@ -88,10 +93,30 @@ class Store:
             return None
         try:
             head, *lines = content.splitlines() or [b""]
-            read = [_LINE.validate_json(line) for line in lines]
-            return _HEAD.validate_json(head), {one.id: one.conflicts for one in read}
+            found = [_Found.model_validate_json(line) for line in lines]
+            return BootHead.model_validate_json(head), {one.id: one.conflicts for one in found}
         except ValidationError as error:
             raise self._damaged(name, error) from None
+
+    def load_tests(self) -> dict[str, list[str]]:
+        """The lines of each test by its id. FscaleError also if there are none."""
+        try:
+            read = [_Written.model_validate_json(line) for line in self._need(TESTS).splitlines()]
+        except ValidationError as error:
+            raise self._damaged(TESTS, error) from None
+        return {one.id: one.lines for one in read}
+
+    def load_matrices(self) -> list[Matrix]:
+        """What is in matrix.json. FscaleError also if there is none."""
+        try:
+            return Matrices.model_validate_json(self._need(MATRIX)).matrices
+        except ValidationError as error:
+            raise self._damaged(MATRIX, error) from None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the directory is a result of `fscale commute`."""
+        return self._folder.exists(MATRIX)
 
     def save_matrices(self, matrices: Matrices) -> None:
         """Write matrix.json."""
@@ -102,6 +127,14 @@ class Store:
             f"{self.directory / name} is damaged: {explain(error)}; remove it, or use another "
             "directory"
         )
+
+    def _need(self, name: str) -> bytes:
+        if (content := self._read(name)) is None:
+            raise FscaleError(
+                f"{self.directory} has no {name}; give a directory of `fscale commute` that is "
+                "finished"
+            )
+        return content
 
     def _read(self, name: str) -> bytes | None:
         try:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two results are compared by the tests that both executed."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from click.testing import Result
+from typer.testing import CliRunner
+
+from fscale.cli import app
+from fscale.commands import schema
+from fscale.commute.conflicts import Conflict
+from fscale.commute.generate import PairTest, generate
+from fscale.commute.matrix import Count, Matrices, Matrix
+from fscale.commute.store import BootHead, Store, boot_name
+from fscale.model.errors import FscaleError
+
+TESTS = [*generate("link", "unlink")][:3] + [*generate("stat", "stat")][:2]
+IDS = [test.id for test in TESTS]
+RWSEM = Conflict("i_rwsem", False, ("down_write",), ("up_write",))
+COUNT = Conflict("file.f_count", False, (), ())
+HEAD = BootHead(guest="one", order="ab", seed=1)
+
+
+def write(
+    output: Path,
+    boots: Sequence[dict[int, list[Conflict]]],
+    tests: Sequence[PairTest] = TESTS,
+    filesystems: Sequence[str] = ("tmpfs",),
+    kernels: Sequence[str] = ("6.1",),
+) -> Path:
+    """A result; `boots` have the conflicts of each test by its place, if it has some."""
+    store = Store(output)
+    store.begin(tests)
+    made = []
+    for name, kernel in ((name, kernel) for name in filesystems for kernel in kernels):
+        for number, found in enumerate(boots, 1):
+            conflicts = {test.id: found.get(at, []) for at, test in enumerate(tests)}
+            store.save_boot(boot_name(name, kernel, number), HEAD, conflicts)
+        made.append(
+            Matrix(
+                filesystem=name,
+                kernel=kernel,
+                boots=len(boots),
+                total=Count(),
+                share=1,
+                pairs=[],
+                spoilers=[],
+            )
+        )
+    store.save_matrices(Matrices(matrices=made))
+    return output
+
+
+def compare(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+def judged(*words: str | Path) -> dict[str, Any]:
+    done = compare(*words, "--json")
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads(schema.text("conflicts")))
+    (only,) = document["compared"]
+    assert done.exit_code == bool(only["conflicting"])
+    found: dict[str, Any] = only
+    return found
+
+
+def refused(*words: str | Path) -> str:
+    done = compare(*words)
+    assert isinstance(done.exception, FscaleError)
+    assert done.exception.code == 2
+    return str(done.exception)
+
+
+def test_a_pair_newly_conflicts_or_no_longer(tmp_path: Path) -> None:
+    # In each boot of one side and in none of the other: tests 1 and 2, and in BASE test 4.
+    base = write(tmp_path / "a", [{0: [RWSEM], 4: [COUNT]}, {4: [COUNT]}])
+    new = write(
+        tmp_path / "b",
+        [{0: [RWSEM], 1: [COUNT], 2: [COUNT, RWSEM], 3: [RWSEM]}] * 2
+        + [{0: [RWSEM], 1: [COUNT], 2: [RWSEM, COUNT]}],
+    )
+    found = judged(base, new)
+    assert found["conflicting"] == [
+        {"calls": ["link", "unlink"], "tests": IDS[1:3], "objects": ["file.f_count", "i_rwsem"]}
+    ]
+    assert found["free"] == [
+        {"calls": ["stat", "stat"], "tests": IDS[4:], "objects": ["file.f_count"]}
+    ]
+    assert found["tests"] == 5
+    table = compare(base, new).stdout
+    assert "executed 5 tests: 1 pair of calls newly conflict, 1 no longer do" in table
+    assert IDS[1] in table
+
+
+def test_other_conflicts_of_a_test_are_no_change(tmp_path: Path) -> None:
+    base = write(tmp_path / "a", [{0: [RWSEM]}] * 2)
+    new = write(tmp_path / "b", [{0: [COUNT]}] * 2)
+    found = judged(base, new)
+    assert (found["conflicting"], found["free"]) == ([], [])
+
+
+def test_only_tests_of_both_count(tmp_path: Path) -> None:
+    base = write(tmp_path / "a", [{}] * 2, TESTS[:2])
+    new = write(tmp_path / "b", [{0: [RWSEM], 1: [RWSEM]}] * 2, TESTS[1:])
+    found = judged(base, new)
+    assert found["tests"] == 1
+    assert found["conflicting"][0]["tests"] == [IDS[1]]
+    # A test of the same id is another one if its lines are.
+    text = (new / "tests.jsonl").read_text()
+    (new / "tests.jsonl").write_text(text.replace("d0/n0", "d0/n1"))
+    assert "have no test in common" in refused(base, new)
+
+
+def test_file_systems_are_matched(tmp_path: Path) -> None:
+    base = write(tmp_path / "a", [{}] * 2, filesystems=["tmpfs", "ext4"])
+    new = write(tmp_path / "b", [{}] * 2, filesystems=["ext4", "xfs"], kernels=["6.12"])
+    found = judged(base, new)
+    assert (found["base"]["filesystem"], found["new"]["filesystem"]) == ("ext4", "ext4")
+    xfs = write(tmp_path / "c", [{}] * 2, filesystems=["xfs", "btrfs"])
+    assert "have no file system in common" in refused(base, xfs)
+    several = write(tmp_path / "d", [{}] * 2, kernels=["6.1", "6.12"])
+    assert f"{several} has several kernels" in refused(base, several)
+
+
+def test_what_is_no_finished_result_is_refused(tmp_path: Path) -> None:
+    base = write(tmp_path / "a", [{}] * 2)
+    assert "give another one as NEW" in refused(base)
+    assert "--margin: not supported with results of `fscale commute`" in refused(
+        base, base, "--margin", "0.1"
+    )
+    (tmp_path / "run").mkdir()
+    assert f"{tmp_path / 'run'} has no tests.jsonl" in refused(tmp_path / "run", base)
+    first = base / boot_name("tmpfs", "6.1", 1)
+    kept = first.read_text()
+    first.write_text("".join(kept.splitlines(keepends=True)[:-1]))
+    assert f"a boot in {base} lacks the test '{IDS[-1]}'" in refused(base, base)
+    first.unlink()
+    assert f"{first} is missing" in refused(base, base)
+    first.write_text(kept)
+    for name in ("matrix.json", "tests.jsonl"):
+        good = (base / name).read_text()
+        for bad in (good[: len(good) // 2], '{"schema": 2}', "[" * 100_000, "\0"):
+            (base / name).write_text(bad)
+            assert f"{base / name} is damaged" in refused(base, base)
+        (base / name).write_text(good)
