@@ -106,7 +106,7 @@ def register(app: typer.Typer) -> None:
         docs/reference/comparison-outputs.md describes the outputs, docs/design/statistics.md the
         statistics.
 
-        Of two results of `fscale commute`, it shows the pairs of calls that newly conflict.
+        BASE and NEW may be results of `fscale commute`: their pairs of calls are then compared.
 
         Exit codes: 0: no regression. 1: a point is slower, fails in NEW only, or calls newly
         conflict. 2: wrong usage, or the runs cannot be compared or have too few repetitions.
