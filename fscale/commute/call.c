@@ -37,7 +37,6 @@ static void faulted(int signal)
 void call_open(void)
 {
 	struct sigaction action = { .sa_handler = faulted, .sa_flags = SA_NODEFER };
-
 	char *neighbour = (char *)ADDRESS + 8 * DISTANCE;
 
 	if (sigaction(SIGSEGV, &action, NULL) || sigaction(SIGBUS, &action, NULL))

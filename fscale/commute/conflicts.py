@@ -4,17 +4,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from fscale.sim.cells import hot_line
+from fscale.sim.cells import static_object
 from fscale.sim.kerneltypes import Types
-from fscale.sim.output import CallUser, ConflictLine, PcOnLine, PluginLine
+from fscale.sim.output import CallUser, ConflictLine
 from fscale.sim.rules import LINE_BYTES
 from fscale.sim.symbols import KERNEL, Symbols
 
 # Names of memory whose objects are not known, which end in an address, and their kinds.
 _ADDRESSED = {"memory at": "memory", "struct page": "struct page", "vmalloc area": "vmalloc area"}
-_NOT_COUNTED = ("memory", "clean", "dirty", "upgrade", "remote", "stall", "queue")
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Conflict:
     b: tuple[str, ...]
 
 
-def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> list[Conflict]:
+def named(line: ConflictLine, symbols: Symbols, types: Types) -> list[Conflict]:
     """The conflicts of a line: one for each object, or member of one, that has such bytes."""
     start, mask = int(line.va, 16), int(line.bytes, 16)
     addresses = [start + byte for byte in range(LINE_BYTES) if mask >> byte & 1]
@@ -46,17 +44,11 @@ def named(line: ConflictLine, symbols: Symbols, types: Types | None) -> list[Con
     return [Conflict(name, line.layout, *functions) for name in names]
 
 
-def _name(line: ConflictLine, address: int, symbols: Symbols, types: Types | None) -> str:
-    place: dict[str, Any] = {}
+def _name(line: ConflictLine, address: int, symbols: Symbols, types: Types) -> str:
     if line.cache is not None:
-        first = int(line.object, 16)
         # The line may reach into the next object of the slab.
-        own = first + (address - first) // line.size * line.size
-        place = {"cache": line.cache, "object": hex(own), "size": line.size}
-    taken = PcOnLine(pc="0x0", va=hex(address), reads=0, writes=1, stall=0)
-    none = dict.fromkeys(_NOT_COUNTED, 0)
-    told = PluginLine(pa=line.va, va=line.va, pcs=[taken], **place, **none)
-    name = hot_line([told], symbols, types, {}).thing
+        return types.member(line.cache, (address - int(line.object, 16)) % line.size)
+    name = static_object(address, symbols) or symbols.object(int(line.va, 16))
     return next((kind for begin, kind in _ADDRESSED.items() if name.startswith(begin)), name)
 
 

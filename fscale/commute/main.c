@@ -53,8 +53,7 @@ void say(const char *format, ...)
 
 static void print_said(void)
 {
-	fwrite(board->text, 1, board->used, stdout);
-	if (fflush(stdout))
+	if (fwrite(board->text, 1, board->used, stdout) != board->used || fflush(stdout))
 		die("stdout");
 	board->used = 0;
 }
@@ -84,9 +83,12 @@ static void make_file(const struct line *line)
 	for (unsigned int i = 2; i < line->n; i++)
 		write_block(fd, line->word[i]);
 	call_say_attributes(fd);
-	close(fd);
+	if (close(fd))
+		die("close");
 	if (board->tracing)
 		return;
+	if (nheld == FILES)
+		die("malformed test");
 	held[nheld] = open(line->word[1], O_PATH);
 	if (held[nheld++] < 0)
 		die(line->word[1]);
@@ -107,6 +109,13 @@ static void make_pipes(void)
 	}
 }
 
+/* queue PIPE VALUE... */
+static void fill_pipe(int fd, const struct line *line)
+{
+	for (unsigned int i = 2; i < line->n; i++)
+		write_block(fd, line->word[i]);
+}
+
 /* The part of the initial state that no process has. */
 static void make(void)
 {
@@ -119,8 +128,7 @@ static void make(void)
 		else if (!strcmp(line->word[0], "link") && link(line->word[1], line->word[2]))
 			die("link");
 		else if (!strcmp(line->word[0], "queue"))
-			for (unsigned int at = 2; at < line->n; at++)
-				write_block(board->pipes[number(line->word[1])][1], line->word[at]);
+			fill_pipe(board->pipes[number(line->word[1])][1], line);
 	}
 	for (int i = 0; i < PIPES; i++)
 		call_say_attributes(board->pipes[i][0]);
@@ -297,15 +305,18 @@ int main(int argc, char **argv)
 	int first;
 
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (board == MAP_FAILED || sem_init(&board->turn, true, 0))
+	if (board == MAP_FAILED || sem_init(&board->turn, true, 0)) {
+		perror("fscale-commute");
 		return 1;
+	}
 	if (argc != 4 || !freopen(argv[3], "r", stdin))
 		die("give check, ab or ba, a directory, and a file of tests");
 	board->tracing = strcmp(argv[1], "check");
 	first = argv[1][0] == 'b';
 	enter(argv[2]);
 	make_pipes();
-	signal(SIGCHLD, lost);
+	if (signal(SIGCHLD, lost) == SIG_ERR)
+		die("signal");
 	process_start_all();
 	if (board->tracing) {
 		process_pin(2);

@@ -151,6 +151,12 @@ static void wait_for(sem_t *turn)
 	}
 }
 
+static void give(sem_t *turn)
+{
+	if (sem_post(turn))
+		die("sem_post");
+}
+
 void process_pin(int cpu)
 {
 	cpu_set_t cpus;
@@ -170,7 +176,7 @@ static void *run_actor(void *arg)
 	for (;;) {
 		wait_for(&actor->turn);
 		act(actor);
-		sem_post(&board->turn);
+		give(&board->turn);
 	}
 	return NULL;
 }
@@ -186,7 +192,8 @@ static void start(struct actor *actor, bool threads)
 		return;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || close(0) || close(1))
 		die("the start of a process");
-	signal(SIGCHLD, SIG_DFL);
+	if (signal(SIGCHLD, SIG_DFL) == SIG_ERR)
+		die("signal");
 	call_open();
 	if (threads && pthread_create(&thread, NULL, run_actor, actor + 1))
 		die("pthread_create");
@@ -216,6 +223,6 @@ struct actor *process_actor(int side)
 void process_ask(struct actor *actor, enum request request)
 {
 	actor->request = request;
-	sem_post(&actor->turn);
+	give(&actor->turn);
 	wait_for(&board->turn);
 }

@@ -204,7 +204,7 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
         transfers.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
         for line in window.lines:
             places[line.pa].append(line)
-    hot_lines = [hot_line(same, symbols, types, transfers) for same in places.values()]
+    hot_lines = [_line(same, symbols, types, transfers) for same in places.values()]
     hot_lines.sort(key=lambda line: -line.wait)
     waited: Counter[str] = Counter()
     for hot in hot_lines:
@@ -214,10 +214,9 @@ def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None
     return [hot for hot in hot_lines if hot.thing in most or hot.moves() >= enough]
 
 
-def hot_line(
+def _line(
     same: list[PluginLine], symbols: Symbols, types: Types | None, transfers: Mapping[int, int]
 ) -> HotLine:
-    """What several windows say of one line; `transfers` of all lines by instruction, for rules."""
     users: dict[str, LineUser] = {}
     for pc in (pc for line in same for pc in line.pcs):
         name = symbols.function(int(pc.pc, 16))
@@ -243,17 +242,22 @@ def _object(same: list[PluginLine], symbols: Symbols) -> str:
     start = int(same[-1].va, 16)
     moves: Counter[str] = Counter()
     for pc in (pc for line in same for pc in line.pcs):
-        address = int(pc.va, 16) if pc.va else start
-        if name := symbols.per_cpu(address):
-            moves[name] += pc.reads + pc.writes
-            continue
-        symbol = symbols.find(address) if address >= KERNEL.start else None
-        if symbol is None:
+        name = static_object(int(pc.va, 16) if pc.va else start, symbols)
+        if name is None:
             return symbols.object(start)
-        # Objects that begin in the line have no offset; a longer one has the line's offset.
-        inside = max(0, symbol.offset - address % LINE_BYTES)
-        moves[str(replace(symbol, offset=inside))] += pc.reads + pc.writes
+        moves[name] += pc.reads + pc.writes
     return _most_taken(moves) or symbols.object(start)
+
+
+def static_object(address: int, symbols: Symbols) -> str | None:
+    """The per-CPU variable or static object at an address; None for other memory."""
+    if name := symbols.per_cpu(address):
+        return name
+    symbol = symbols.find(address) if address >= KERNEL.start else None
+    if symbol is None:
+        return None
+    # Objects that begin in the line have no offset; a longer one has the line's offset.
+    return str(replace(symbol, offset=max(0, symbol.offset - address % LINE_BYTES)))
 
 
 def _most_taken(moves: Counter[str]) -> str:

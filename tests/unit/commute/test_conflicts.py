@@ -55,7 +55,8 @@ def line(va: str, shared: int, **more: object) -> ConflictLine:
     ],
 )
 def test_names(va: str, names: list[str]) -> None:
-    found = named(line(va, 0xFF0F), SYMBOLS, None)
+    types: Any = None
+    found = named(line(va, 0xFF0F), SYMBOLS, types)
     functions = ("up_write", "down_write"), ("down_write",)
     assert found == [Conflict(name, False, *functions) for name in names]
 
