@@ -81,12 +81,16 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=directory)
             fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory)
-            with os.fdopen(fd, "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                if sync:
-                    file.flush()
-                    os.fsync(fd)
-            os.rename(temporary, last, src_dir_fd=directory, dst_dir_fd=directory)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(content.encode() if isinstance(content, str) else content)
+                    if sync:
+                        file.flush()
+                        os.fsync(fd)
+                os.rename(temporary, last, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError as error:
+                os.unlink(temporary, dir_fd=directory)
+                raise OSError(error.errno, error.strerror, str(self.path / name)) from None
             if sync:
                 os.fsync(directory)
         return self.path / name

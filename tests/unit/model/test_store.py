@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import errno
 import json
 import os
 from pathlib import Path
@@ -42,11 +43,13 @@ def test_a_failed_write_leaves_the_old_file(
     saved.save("file", "old")
 
     def fail(*_: object, **__: object) -> None:
-        raise OSError("power cut")
+        raise OSError(errno.ENOSPC, "the disk is full")
 
     monkeypatch.setattr(os, "rename", fail)
-    with pytest.raises(OSError, match="power cut"):
+    with pytest.raises(OSError, match="the disk is full") as caught:
         saved.save("file", "new")
+    assert caught.value.filename == str(tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"
 
 
