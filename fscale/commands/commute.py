@@ -10,6 +10,7 @@ import typer
 
 from fscale.commands.options.completion import complete_filesystems
 from fscale.commands.options.formats import put
+from fscale.commands.options.guest import ModuleOption
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
 from fscale.commands.options.kinds import number
 from fscale.commands.options.shared import JsonFlag, ResultsOption
@@ -67,6 +68,7 @@ def _commute(
             rich_help_panel=GUESTS,
         ),
     ] = "6.12",
+    module: ModuleOption = None,
     calls: Annotated[
         str | None,
         typer.Option(
@@ -129,9 +131,12 @@ def _commute(
     store = Store(output)
     found: list[Matrix] = []
     with Signals().installed():
-        store.begin(tests)
-        guests = [guest.prepare(name, one, steps) for one in kernels for name in filesystems]
+        store.check(tests)
+        guests = [
+            guest.prepare(name, one, module or [], steps) for one in kernels for name in filesystems
+        ]
         campaign = Campaign(store, guests, tests, boots, seed)
+        store.save_tests(tests)
         for one in campaign.guests:
             found.append(campaign.measure(one, counts, cpu))
             store.save_matrices(Matrices(matrices=found))

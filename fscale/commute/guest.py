@@ -4,7 +4,7 @@
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.commute import script
@@ -79,8 +79,8 @@ def describe(filesystem: str) -> FileSystem:
     return described
 
 
-def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
-    """Fetch and build what a guest needs. `filesystem` and `kernel` are those of simulations.
+def prepare(filesystem: str, kernel: str, modules: Sequence[Path], steps: Steps) -> Guest:
+    """Fetch and build what a guest needs. The arguments are those of simulations.
 
     Raises:
         FscaleError: there is no such file system or kernel, or they do not fit.
@@ -90,10 +90,12 @@ def prepare(filesystem: str, kernel: str, steps: Steps) -> Guest:
     emulator.check_version(emulated)
     booted = kernels.of_guest(kernel, steps)
     medium = catalogue.load_medium(MEDIUM)
-    parts = module_build.build_parts([filesystem], (), booted, kernel, None, steps)
-    interpreter = {"bin/fscale-commute": made(paths.INTERPRETER)}
-    with_interpreter = replace(parts, files={**parts.files, **interpreter})
-    initramfs = image.build(booted, described, [medium], (), with_interpreter, steps)
+    built = module_build.build_parts([filesystem], (), booted, kernel, None, steps, modules)
+    parts = module_build.Parts(
+        (*built.besides(modules), *modules),
+        {**built.files, "bin/fscale-commute": made(paths.INTERPRETER)},
+    )
+    initramfs = image.build(booted, described, [medium], (), parts, steps)
     types = kerneltypes.load(booted, described, (), parts.modules)
     if not types:
         raise FscaleError(

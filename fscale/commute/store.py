@@ -65,18 +65,18 @@ class Store:
         self.directory = directory
         self._folder = Folder(directory)
 
-    def begin(self, tests: Sequence[PairTest]) -> None:
-        """Write the tests. FscaleError if the directory has other ones, or other files."""
+    def check(self, tests: Sequence[PairTest]) -> None:
+        """FscaleError if the directory has other tests, or other files."""
         check_output(self.directory, TESTS)
-        text = "".join(f"{json.dumps({'id': t.id, 'lines': written(t)})}\n" for t in tests)
-        old = self._read(TESTS)
-        if old is None:
-            self._folder.write(TESTS, text, sync=True)
-        elif old != text.encode():
+        if self._read(TESTS) not in (None, _text(tests).encode()):
             raise FscaleError(
                 f"{self.directory} contains other tests; give their --calls, --each and --seed, or "
                 "another --output"
             )
+
+    def save_tests(self, tests: Sequence[PairTest]) -> None:
+        """Write the tests."""
+        self._folder.write(TESTS, _text(tests), sync=True)
 
     def save_boot(self, name: str, head: BootHead, found: Mapping[str, Sequence[Conflict]]) -> None:
         """Write the conflicts of a boot, by the id of the test."""
@@ -143,3 +143,7 @@ class Store:
             return None
         except OSError as error:
             raise FscaleError(f"{self.directory / name} cannot be read: {error.strerror}") from None
+
+
+def _text(tests: Sequence[PairTest]) -> str:
+    return "".join(f"{json.dumps({'id': t.id, 'lines': written(t)})}\n" for t in tests)

@@ -42,10 +42,12 @@ def test_known_conflicts_of_tmpfs() -> None:
     links = first("link", "link", free, (0, 0), (0, 2))
     reads = first("pread", "pread", opened)
     pipes = first("read", "write", ends)
-    prepared = guest.prepare("tmpfs", "6.1", Steps(Console(stderr=True)))
+    prepared = guest.prepare("tmpfs", "6.1", [], Steps(Console(stderr=True)))
     tests = [stats, links, reads, pipes]
     cpu = min(os.sched_getaffinity(0))
-    boots = [guest.execute(prepared, tests, order, 1, cpu, lambda _: None) for order in ("ab", "ba")]
+    boots = [
+        guest.execute(prepared, tests, order, 1, cpu, lambda _: None) for order in ("ab", "ba")
+    ]
     of_stats, of_links, of_reads, of_pipes = map(lasting, zip(*boots, strict=True))
     assert of_stats == []
     assert of_reads == []

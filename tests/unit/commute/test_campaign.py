@@ -55,8 +55,9 @@ def guest(identity: str = "one", release: str = "6.1") -> Any:
 
 def measure(output: Path, identity: str = "one", boots: int = 2, seed: int = 1) -> Matrix:
     store = Store(output)
-    store.begin(TESTS)
+    store.check(TESTS)
     begun = Campaign(store, [guest(identity)], TESTS, boots, seed)
+    store.save_tests(TESTS)
     return begun.measure(begun.guests[0], SIZES, 0)
 
 
@@ -91,7 +92,7 @@ def test_what_was_asked_for_otherwise_is_refused(tmp_path: Path, guests: Guests)
     measure(tmp_path)
     assert "is of another kernel, module, program or --seed" in refused(measure, tmp_path, "other")
     assert "or --seed; use another --output" in refused(measure, tmp_path, seed=2)
-    assert "contains other tests; give their --calls" in refused(Store(tmp_path).begin, TESTS[:2])
+    assert "contains other tests; give their --calls" in refused(Store(tmp_path).check, TESTS[:2])
     assert len(guests.boots) == 2
     clashing = [guest(), guest("other")]
     assert "two kernels with tmpfs have the release 6.1" in refused(
@@ -130,13 +131,13 @@ def test_a_damaged_boot_is_refused(
 
 def test_tests_of_a_stranger_are_refused(tmp_path: Path) -> None:
     (tmp_path / "tests.jsonl").write_bytes(b"\xff\n")
-    assert "contains other tests" in refused(Store(tmp_path).begin, TESTS)
+    assert "contains other tests" in refused(Store(tmp_path).check, TESTS)
     (tmp_path / "tests.jsonl").unlink()
     os.mkfifo(tmp_path / "tests.jsonl")
-    assert "it is not a regular file" in refused(Store(tmp_path).begin, TESTS)
+    assert "it is not a regular file" in refused(Store(tmp_path).check, TESTS)
     (tmp_path / "tests.jsonl").unlink()
     (tmp_path / "run.json").touch()
-    assert "has no tests.jsonl" in refused(Store(tmp_path).begin, TESTS)
+    assert "has no tests.jsonl" in refused(Store(tmp_path).check, TESTS)
 
 
 def test_each_test_is_a_line_to_search(tmp_path: Path, guests: Guests) -> None:

@@ -25,7 +25,7 @@ def command(*words: str | Path) -> Result:
 
 @pytest.fixture
 def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    def prepare(name: str, kernel: str, _steps: Any) -> Any:
+    def prepare(name: str, kernel: str, _modules: Any, _steps: Any) -> Any:
         if kernel == "none":
             raise FscaleError("unknown kernel none")
         booted = SimpleNamespace(release=kernel)
@@ -58,7 +58,7 @@ def test_a_name_of_nothing_is_refused_before_a_boot(
     assert isinstance(done.exception, FscaleError)
     assert reason in str(done.exception)
     assert done.exception.code == 2
-    assert not (tmp_path / "new" / "boots").exists()
+    assert not (tmp_path / "new").exists()
 
 
 def test_json_is_what_is_written_and_has_a_schema(stood_in: None, tmp_path: Path) -> None:
@@ -82,4 +82,4 @@ def test_a_kernel_without_types_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(guest.image, "build", lambda *_: Path("initramfs"))
     monkeypatch.setattr(guest.kerneltypes, "load", lambda *_: {})
     with pytest.raises(FscaleError, match=r"6\.12 has no type information.*DEBUG_INFO_BTF=y"):
-        guest.prepare("tmpfs", "6.12", commute.Steps(commute.terminal()))
+        guest.prepare("tmpfs", "6.12", [], commute.Steps(commute.terminal()))

@@ -34,7 +34,7 @@ def write(
 ) -> Path:
     """A result; `boots` have the conflicts of each test by its place, if it has some."""
     store = Store(output)
-    store.begin(tests)
+    store.save_tests(tests)
     made = []
     for name, kernel in ((name, kernel) for name in filesystems for kernel in kernels):
         for number, found in enumerate(boots, 1):
