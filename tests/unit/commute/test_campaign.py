@@ -4,7 +4,7 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from fscale.commute.matrix import Matrix
 from fscale.commute.store import Store
 from fscale.model.errors import FscaleError, Interrupted
 
-TESTS = list(generate("link", "unlink"))[:3]
+TESTS = list(generate("link", "unlink"))[:8]
 SIZES = {("link", "unlink"): 130}
 RWSEM = Conflict("i_rwsem", False, ("down_write",), ("up_write",))
 FIRST = "boots/tmpfs-6.1-1.jsonl"
@@ -29,22 +29,25 @@ FIRST = "boots/tmpfs-6.1-1.jsonl"
 class Guests:
     """Stands in for the guests: the boots that were executed, and what interrupts one."""
 
-    boots: list[tuple[str, int]]
+    boots: list[tuple[str, int]] = field(default_factory=list)
+    tests: list[list[str]] = field(default_factory=list)
     stop: Callable[[], None] = lambda: None
 
     def execute(
         self, _guest: Any, tests: Any, order: str, seed: int, _cpu: int, progress: Any
     ) -> list[list[Conflict]]:
         self.boots.append((order, seed))
+        self.tests.append([test.id for test in tests])
         progress(len(tests))
         if len(self.boots) > 1:
             self.stop()
-        return [[RWSEM], [RWSEM] if order == "ab" else [], []]
+        conflicting = TESTS[: 2 if order == "ab" else 1]
+        return [[RWSEM] if test in conflicting else [] for test in tests]
 
 
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
-    made = Guests([])
+    made = Guests()
     monkeypatch.setattr(campaign, "execute", made.execute)
     return made
 
@@ -70,11 +73,14 @@ def refused(function: Callable[..., Any], *arguments: Any, **options: Any) -> st
 def test_boots_alternate_and_are_kept(tmp_path: Path, guests: Guests) -> None:
     found = measure(tmp_path)
     assert guests.boots == [("ab", 1), ("ba", 2)]
-    assert (found.total.tests, found.total.free) == (3, 2)
+    assert (found.total.tests, found.total.free) == (8, 7)
     assert measure(tmp_path) == found
     assert len(guests.boots) == 2
     measure(tmp_path, boots=3)
     assert guests.boots[2:] == [("ab", 3)]
+    # Each executes the same tests in an order of its own.
+    assert len(set(map(tuple, guests.tests))) == 3
+    assert len(set(map(frozenset, guests.tests))) == 1
 
 
 def test_an_interrupted_command_resumes(tmp_path: Path, guests: Guests) -> None:
@@ -143,7 +149,7 @@ def test_tests_of_a_stranger_are_refused(tmp_path: Path) -> None:
 def test_each_test_is_a_line_to_search(tmp_path: Path, guests: Guests) -> None:
     measure(tmp_path)
     lines = [json.loads(line) for line in (tmp_path / FIRST).read_text().splitlines()]
-    assert [line.get("id") for line in lines] == [None, *(test.id for test in TESTS)]
+    assert [line.get("id") for line in lines] == [None, *guests.tests[0]]
 
 
 def test_time_left(tmp_path: Path, guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
