@@ -80,8 +80,9 @@ class Campaign:
         head = self._head(guest, number)
         tests = random.Random(head.seed).sample(self._tests, len(self._tests))
         begun = time.monotonic()
+        logs = self._store.directory / "guest"
         with _progress(len(tests)) as progress:
-            conflicts = execute(guest, tests, head.order, head.seed, cpu, progress)
+            conflicts = execute(guest, tests, head.order, head.seed, cpu, progress, logs)
         self._spent.append(time.monotonic() - begun)
         self._todo.remove((guest, number))
         found = dict(zip((test.id for test in tests), conflicts, strict=True))

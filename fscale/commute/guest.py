@@ -14,14 +14,15 @@ from fscale.model import catalogue, paths, variant
 from fscale.model.config import FileSystem, Medium
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
+from fscale.model.terminal import say
 from fscale.sim import emulator, image, kerneltypes, machine
-from fscale.sim.boot import Boot, PointResult
+from fscale.sim.boot import Boot, BootError, PointResult
 from fscale.sim.kerneltypes import Types
 from fscale.sim.machine import Method
 from fscale.sim.plan import MOUNT, GuestPoint, prepared, sockets
 from fscale.system.programs import made
 from fscale.vm import kernel as kernels
-from fscale.vm import module_build, qemu
+from fscale.vm import module_build, qemu, replace_dir
 from fscale.vm.cache import digest, file_digest
 from fscale.vm.kernel import Kernel
 from fscale.vm.qemu import Qemu
@@ -121,10 +122,12 @@ def execute(
     seed: int,
     cpu: int,
     progress: Callable[[int], None],
+    logs: Path,
 ) -> list[list[Conflict]]:
     """Boot the guest once on the host's CPU `cpu`; the conflicts of each test.
 
-    `progress` is called with the number of executed tests.
+    `progress` is called with the number of executed tests. The directory `logs` is made if it
+    fails.
 
     Raises:
         BootError, InterpreterError: the guest, or the interpreter in it, failed.
@@ -145,10 +148,15 @@ def execute(
         text = "".join(f"{line}\n" for test in tests for line in script.written(test))
         (boot.place.shared / "tests").write_text(text)
         boot.start(_command(guest, boot, seed, cpu), guest.emulator.environment())
-        while not (results := boot.poll()):
-            progress(boot.executed)
-            time.sleep(POLL_SECONDS)
-        _check(results[0], tests, order)
+        try:
+            while not (results := boot.poll()):
+                progress(boot.executed)
+                time.sleep(POLL_SECONDS)
+            _check(results[0], tests, order)
+        except (BootError, InterpreterError):
+            replace_dir.replace(logs, boot.logs())
+            say(f"the logs of the guest are in {logs}", error=True)
+            raise
         symbols = boot.symbols()
         return [
             [one for line in found.lines for one in named(line, symbols, guest.types)]

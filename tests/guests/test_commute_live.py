@@ -2,6 +2,7 @@
 """Conflicts whose answers are known from the kernel's source."""
 
 import os
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -34,7 +35,7 @@ def first(a: str, b: str, known: dict[Key, Value], *arguments: Value) -> PairTes
     )
 
 
-def test_known_conflicts_of_tmpfs() -> None:
+def test_known_conflicts_of_tmpfs(tmp_path: Path) -> None:
     opened: dict[Key, Value] = {("file", 0, 0): ("inode", 0), ("file", 1, 0): ("inode", 1)}
     ends: dict[Key, Value] = {("file", 0, 0): ("pipe", 0, "r"), ("file", 1, 0): ("pipe", 0, "w")}
     stats = first("stat", "stat", {("name", 0, 0): 0, ("name", 0, 1): 1})
@@ -46,7 +47,8 @@ def test_known_conflicts_of_tmpfs() -> None:
     tests = [stats, links, reads, pipes]
     cpu = min(os.sched_getaffinity(0))
     boots = [
-        guest.execute(prepared, tests, order, 1, cpu, lambda _: None) for order in ("ab", "ba")
+        guest.execute(prepared, tests, order, 1, cpu, lambda _: None, tmp_path / "logs")
+        for order in ("ab", "ba")
     ]
     of_stats, of_links, of_reads, of_pipes = map(lasting, zip(*boots, strict=True))
     assert of_stats == []

@@ -34,7 +34,7 @@ class Guests:
     stop: Callable[[], None] = lambda: None
 
     def execute(
-        self, _guest: Any, tests: Any, order: str, seed: int, _cpu: int, progress: Any
+        self, _guest: Any, tests: Any, order: str, seed: int, _cpu: int, progress: Any, _logs: Any
     ) -> list[list[Conflict]]:
         self.boots.append((order, seed))
         self.tests.append([test.id for test in tests])

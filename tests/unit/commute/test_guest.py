@@ -2,13 +2,18 @@
 """What a guest prints is checked against the model."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from fscale.commute import guest, script
 from fscale.commute.generate import generate
-from fscale.sim.boot import PointResult
+from fscale.model import catalogue, variant
+from fscale.model.errors import FscaleError
+from fscale.sim.boot import BootError, PointResult
 from fscale.sim.output import Conflicts
 from fscale.sim.plan import GuestPoint
 from tests.support import synthetic
@@ -36,3 +41,24 @@ def test_a_boot_as_by_the_model_is_good() -> None:
 def test_any_other_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(guest.InterpreterError, match=reason):
         guest._check(replace(GOOD, **changes), TESTS, "ba")
+
+
+@pytest.mark.parametrize("failure", [BootError("it ended", 0), guest.InterpreterError("EIO")])
+def test_the_logs_of_a_guest_that_fails_are_kept(
+    failure: FscaleError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    booted = MagicMock()
+    booted.__enter__.return_value = booted
+    booted.place.shared = tmp_path
+    booted.poll.side_effect = failure
+    booted.logs.return_value = {"console.log": b"last words"}
+    monkeypatch.setattr(guest, "Boot", lambda *_: booted)
+    monkeypatch.setattr(guest, "_command", lambda *_: [])
+    one: Any = SimpleNamespace(
+        filesystem=catalogue.load_variant(variant.parse("tmpfs")),
+        medium=None,
+        emulator=MagicMock(),
+    )
+    with pytest.raises(type(failure)):
+        guest.execute(one, TESTS, "ab", 1, 0, lambda _: None, tmp_path / "guest")
+    assert (tmp_path / "guest" / "console.log").read_text() == "last words"
