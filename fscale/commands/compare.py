@@ -15,8 +15,6 @@ from fscale.commands.options.kinds import number
 from fscale.commands.options.output import OutputOptions, judge
 from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, HistoryOption
 from fscale.commands.options.writable import TERMINAL
-from fscale.commute import compare as conflicts
-from fscale.commute.store import Store
 from fscale.model import filetest
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SEED
@@ -52,6 +50,9 @@ def _of_runs(context: typer.Context) -> set[str]:
 
 
 def _compare_conflicts(base: Path, new: Path | None, json: bool) -> None:
+    from fscale.commute import compare as conflicts  # noqa: PLC0415
+    from fscale.commute.store import Store  # noqa: PLC0415
+
     if new is None:
         raise FscaleError(f"{base} is a result of `fscale commute`; give another one as NEW")
     compared = conflicts.compare(Store(base), Store(new))
@@ -112,6 +113,7 @@ def register(app: typer.Typer) -> None:
         conflict. 2: wrong usage, or the runs cannot be compared or have too few repetitions.
         """
         from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
+        from fscale.commute.store import Store  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
