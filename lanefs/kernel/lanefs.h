@@ -5,7 +5,7 @@
  * core/.
  *
  * Locks, outermost first:
- *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks; s_space_mutex
+ *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks; s_space_mutex; s_umount, which is polled
  *   s_writeout (SRCU), folio locks
  *   a handle (lanefs_handle_start() to lanefs_handle_stop()): a domain's commit waits for its
  *   handles.
@@ -14,12 +14,11 @@
  *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation
  *     (delalloc.c) takes li_tree_sem without a handle, and opens none below it.
  *   sh_mutex of a shard of a domain's inodes
- *   d_bitmaps_mutex of a domain
+ *   d_trim_mutex, then d_bitmaps_mutex of a domain
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, j_home_lock, d_discard_lock,
- *     li_journal_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache, a
- *     trim holds g_lock around d_batch_lock, and a stream's lock is held around g_lock and work
- *     queues' locks
+ *     li_journal_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache,
+ *     and a stream's lock is held around g_lock and work queues' locks
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
  * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each

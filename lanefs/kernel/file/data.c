@@ -237,11 +237,14 @@ const struct iomap_ops lanefs_iomap_ops = {
 	.iomap_end = lanefs_iomap_end,
 };
 
-/* To iomap, a block that will be written elsewhere is shared until it is written. */
+/*
+ * To iomap, a block that will be written elsewhere is shared until it is written. A collector makes no
+ * room, as a page fault does not: that may wait for a remount, which waits for the collector.
+ */
 static int lanefs_redirty_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			      struct iomap *iomap, struct iomap *srcmap)
 {
-	int err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
+	int err = lanefs_iomap_begin(inode, pos, length, flags | IOMAP_FAULT, iomap, srcmap);
 
 	if (!err && iomap->type == IOMAP_MAPPED) {
 		iomap->flags |= IOMAP_F_SHARED;

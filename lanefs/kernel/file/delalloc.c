@@ -82,8 +82,9 @@ static struct lanefs_domain *lanefs_delalloc_domain(struct inode *inode, void *e
 
 static void lanefs_delalloc_release(struct lanefs_domain *domain, u64 count)
 {
-	lanefs_add_delayed(domain, -(s64)count);
+	/* In this order: who finds too few free blocks looks for delayed ones next. */
 	lanefs_give_free(domain, count);
+	lanefs_add_delayed(domain, -(s64)count);
 }
 
 static bool lanefs_delalloc_take(struct lanefs_domain *domain, u64 count,

@@ -49,10 +49,12 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 	err = lanefs_count_holes(inode, at, end, &holes);
 	if (err)
 		return err;
-	if (!lanefs_data_fits(LANEFS_SB(inode->i_sb), holes) &&
-	    (lanefs_flush_delayed(inode->i_sb) <= 0 ||
-	     !lanefs_data_fits(LANEFS_SB(inode->i_sb), holes)))
-		return -ENOSPC;
+	if (!lanefs_data_fits(LANEFS_SB(inode->i_sb), holes)) {
+		/* Others may have written it since. */
+		(void)lanefs_flush_delayed(inode->i_sb, true);
+		if (!lanefs_data_fits(LANEFS_SB(inode->i_sb), holes))
+			return -ENOSPC;
+	}
 	for (; at < end; at += map.length) {
 		if (fatal_signal_pending(current))
 			return -EINTR;

@@ -125,6 +125,19 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	return count;
 }
 
+static vm_fault_t lanefs_mkwrite_once(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	vm_fault_t result = VM_FAULT_SIGBUS;
+
+	filemap_invalidate_lock_shared(inode->i_mapping);
+	/* It may have become so meanwhile: then what is dirty is being written. */
+	if (!IS_IMMUTABLE(inode))
+		result = lanefs_iomap_mkwrite(vmf, &lanefs_iomap_ops);
+	filemap_invalidate_unlock_shared(inode->i_mapping);
+	return result;
+}
+
 static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -138,20 +151,15 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 		(void)lanefs_throttle(inode);
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	do {
-		filemap_invalidate_lock_shared(inode->i_mapping);
-		/* It may have become so meanwhile: then what is dirty is being written. */
-		result = VM_FAULT_SIGBUS;
-		if (!IS_IMMUTABLE(inode))
-			result = lanefs_iomap_mkwrite(vmf, &lanefs_iomap_ops);
-		filemap_invalidate_unlock_shared(inode->i_mapping);
-		/* There may be no space, but some to be had, now that the page is not locked. */
-		if (result != VM_FAULT_SIGBUS || flushed)
-			break;
-		flushed = lanefs_flush_delayed(inode->i_sb);
-	} while (flushed > 0);
+	result = lanefs_mkwrite_once(vmf);
+	if (result == VM_FAULT_SIGBUS) {
+		/* There may be space now that the page is not locked, also where others have made it. */
+		flushed = lanefs_flush_delayed(inode->i_sb, false);
+		if (flushed >= 0)
+			result = lanefs_mkwrite_once(vmf);
+	}
 	sb_end_pagefault(inode->i_sb);
-	if (result != VM_FAULT_SIGBUS || flushed != -EAGAIN)
+	if (flushed >= 0)
 		return result;
 	/* A freeze waits for this fault, and the store that is tried again for the thaw. */
 	schedule_timeout_uninterruptible(1);

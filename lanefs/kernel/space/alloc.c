@@ -112,7 +112,8 @@ static int lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from,
 	return 0;
 }
 
-static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
+/* Blocks of one group can be taken again. */
+void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 
@@ -125,6 +126,17 @@ static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 b
 	while (count--)
 		__clear_bit_le(bit++, group->g_busy);
 	spin_unlock(&group->g_lock);
+}
+
+/* Waits until blocks are free again that FITRIM has marked as in use (discard.c). */
+static void lanefs_trim_wait(struct lanefs_domain *domain)
+{
+	if (mutex_is_locked(&domain->d_trim_mutex)) {
+		mutex_lock(&domain->d_trim_mutex);
+		mutex_unlock(&domain->d_trim_mutex);
+	}
+	/* Where it is not locked any more d_returns has changed. */
+	smp_rmb();
 }
 
 /*
@@ -152,6 +164,7 @@ static int lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 fro
 				failed = err;
 			*number = (*number + 1) % domain->d_ngroups;
 		}
+		lanefs_trim_wait(domain);
 		cond_resched();
 	} while (atomic64_read(&domain->d_returns) != returns);
 	return failed;
@@ -402,13 +415,6 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	return 0;
 }
 
-/* Blocks of one group can be used again. */
-void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
-{
-	lanefs_group_release(domain, group, bit, count);
-	lanefs_give_free(domain, count);
-}
-
 /**
  * lanefs_give_blocks() - make blocks free again that were taken in memory only
  * @domain: whose blocks
@@ -425,7 +431,8 @@ void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count)
 	for (left = count; left; left -= part, at += part) {
 		number = div_u64_rem(at - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
 		part = min_t(u64, left, LANEFS_BITMAP_BITS - bit);
-		lanefs_group_give(domain, number, bit, part);
+		lanefs_group_release(domain, number, bit, part);
+		lanefs_give_free(domain, part);
 	}
 }
 

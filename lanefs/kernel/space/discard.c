@@ -49,6 +49,7 @@ void lanefs_discard_init(struct lanefs_domain *domain)
 	spin_lock_init(&domain->d_discard_lock);
 	INIT_LIST_HEAD(&domain->d_discards);
 	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
+	mutex_init(&domain->d_trim_mutex);
 }
 
 /*
@@ -92,8 +93,9 @@ void lanefs_discard_wait(struct lanefs_sb *sbi)
 
 /*
  * The next free blocks of the group from bit *at to before `end`, of a run of `least` or more, marked
- * as in use and counted as such; their number, 0: there are none. *run is where the run ends that was
- * found last: what is left of it when its first blocks are free again may be shorter.
+ * as in use; their number, 0: there are none. They count as free: who has reserved them waits for
+ * d_trim_mutex (alloc.c). *run is where the run ends that was found last: what is left of it when its
+ * first blocks are free again may be shorter.
  */
 static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u32 *run, u32 end,
 			    u64 least)
@@ -118,13 +120,31 @@ static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u
 				continue;
 		}
 		stop = find_next_bit_le(group->g_busy, min(end, bit + LANEFS_TRIM_BLOCKS), bit);
-		if (!lanefs_take_free(domain, stop - bit, LANEFS_FOR_METADATA))
-			continue;
 		count = stop - bit;
 	}
 	lanefs_group_mark(domain, group, *at - count, count);
 	spin_unlock(&group->g_lock);
 	return count;
+}
+
+/* Discards some of the group's free blocks, as lanefs_trim_take() takes them; their number, or an error. */
+static int lanefs_trim_some(struct lanefs_domain *domain, u32 number, u32 *at, u32 *run, u32 end,
+			    u64 least)
+{
+	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
+	u32 count;
+	int err = 0;
+
+	mutex_lock(&domain->d_trim_mutex);
+	count = lanefs_trim_take(domain, number, at, run, end, least);
+	if (count) {
+		err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
+					   (first + *at - count) << LANEFS_SECTOR_SHIFT,
+					   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);
+		lanefs_group_release(domain, number, *at - count, count);
+	}
+	mutex_unlock(&domain->d_trim_mutex);
+	return err ?: count;
 }
 
 /* Discards the free blocks from `start` to before `end`; *trimmed counts them. */
@@ -133,12 +153,12 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 {
 	u64 base = domain->d_layout.base, first;
 	struct lanefs_group *group;
-	u32 number, at, run, to, count;
-	int err = 0;
+	u32 number, at, run, to;
+	int count = 0;
 
 	start = max(start, base) - base;
 	end = min(end, domain->d_layout.end) - base;
-	for (number = 0; number < domain->d_ngroups && !err; number++) {
+	for (number = 0; number < domain->d_ngroups && count >= 0; number++) {
 		group = &domain->d_groups[number];
 		first = (u64)number * LANEFS_BITMAP_BITS;
 		if (first >= end || first + group->g_bits <= start)
@@ -146,19 +166,14 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 		at = start > first ? start - first : 0;
 		run = 0;
 		to = min_t(u64, group->g_bits, end - first);
-		while (!err &&
-		       (count = lanefs_trim_take(domain, number, &at, &run, to, least))) {
-			err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
-						   (base + first + at - count) << LANEFS_SECTOR_SHIFT,
-						   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);
-			lanefs_group_give(domain, number, at - count, count);
+		while ((count = lanefs_trim_some(domain, number, &at, &run, to, least)) > 0) {
 			*trimmed += count;
 			if (fatal_signal_pending(current))
-				err = -ERESTARTSYS;
+				return -ERESTARTSYS;
 			cond_resched();
 		}
 	}
-	return err;
+	return count;
 }
 
 static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
@@ -176,7 +191,7 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	if (range->start >> LANEFS_BLOCK_SHIFT >= blocks || range->len < LANEFS_BLOCK_SIZE ||
 	    range->minlen >> LANEFS_BLOCK_SHIFT >= blocks)
 		return -EINVAL;
-	/* What is taken below, under a group's lock, cannot wait for it. */
+	/* A group that was not counted seems to have no free blocks. */
 	err = lanefs_count_wait(sbi);
 	start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE);
 	least = max_t(u64, DIV_ROUND_UP_ULL(least, LANEFS_BLOCK_SIZE), 1);

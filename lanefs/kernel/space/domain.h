@@ -55,6 +55,7 @@ struct lanefs_domain {
 	spinlock_t d_discard_lock;
 	struct list_head d_discards;
 	struct work_struct d_discard_work;
+	struct mutex d_trim_mutex;	/* FITRIM has marked free blocks as in use */
 
 	/* blocks */
 	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, and not reserved */

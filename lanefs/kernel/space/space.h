@@ -127,7 +127,7 @@ void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count);
 void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count);
 void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 		       u32 count);
-void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
+void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 bit, u32 count);
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
 struct lanefs_domain *lanefs_handle_domain(const struct lanefs_handle *h, u64 block);
@@ -199,7 +199,7 @@ void lanefs_discard_wait(struct lanefs_sb *sbi);
 int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument);
 
 /* retry.c */
-int lanefs_flush_delayed(struct super_block *sb);
+int lanefs_flush_delayed(struct super_block *sb, bool wait);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 #endif

@@ -29,7 +29,7 @@ from tests.lanefs.functions.harness import (
 from tests.lanefs.functions.loop import loop_device, mounted
 
 KEEP, PUNCH, ZERO = 1, 2, 0x10
-_FITRIM = 0xC0185879
+FITRIM = 0xC0185879
 _MADV_HWPOISON = 100
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
@@ -478,12 +478,12 @@ def fstrim_refuses_a_range_that_is_none(place: Place) -> None:
     with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
         fd = os.open(mount, os.O_RDONLY)
         with fails(errno.EINVAL, "FITRIM from 2^64-1 on"):
-            fcntl.ioctl(fd, _FITRIM, bytearray(struct.pack("=QQQ", top, top, 0)))
+            fcntl.ioctl(fd, FITRIM, bytearray(struct.pack("=QQQ", top, top, 0)))
         with fails(errno.EINVAL, "FITRIM of less than a block"):
-            fcntl.ioctl(fd, _FITRIM, bytearray(struct.pack("=QQQ", 0, BLOCK // 4 - 1, 0)))
+            fcntl.ioctl(fd, FITRIM, bytearray(struct.pack("=QQQ", 0, BLOCK // 4 - 1, 0)))
         asked = bytearray(struct.pack("=QQQ", 0, top, top))
         try:
-            fcntl.ioctl(fd, _FITRIM, asked)
+            fcntl.ioctl(fd, FITRIM, asked)
             equal(struct.unpack("=QQQ", asked)[1], 0, "bytes trimmed in runs of 2^64-1")
         except OSError as error:
             equal(error.errno, errno.EINVAL, "errno of FITRIM with such a least length")
@@ -498,7 +498,7 @@ def fstrim_takes_runs_of_any_wanted_length(place: Place) -> None:
         def trimmed(least: int) -> int:
             asked = bytearray(struct.pack("=QQQ", 0, 1 << 62, least))
             with opened(mount) as fd:
-                fcntl.ioctl(fd, _FITRIM, asked)
+                fcntl.ioctl(fd, FITRIM, asked)
             return int(struct.unpack("=QQQ", asked)[1])
 
         # From the longest on: ext4 passes over what was trimmed in runs no longer than asked for.
