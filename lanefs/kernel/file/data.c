@@ -282,6 +282,7 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 	loff_t written;
 	int err;
 
+	might_sleep();
 	for (; at < end; at += done) {
 		err = lanefs_handle_start(&h, LANEFS_SB(inode->i_sb),
 					  unwritten ? LANEFS_CREDITS : LANEFS_CREDITS_INODE,

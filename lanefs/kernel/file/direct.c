@@ -32,15 +32,30 @@ ssize_t lanefs_direct_read(struct kiocb *iocb, struct iov_iter *to)
 	return count;
 }
 
+/*
+ * Whether a write up to there moves the size on disk: also one of blocks that are there and written,
+ * where the file ends behind what was written back, as after an append that failed.
+ */
+static bool lanefs_moves_disk_size(const struct inode *inode, loff_t end)
+{
+	return end > READ_ONCE(LANEFS_I(inode)->li_disk_size);
+}
+
+/*
+ * iomap may call this in an interrupt where it sees blocks that are written and a range within the file.
+ * Nothing is to be journaled then: who moves the size on disk waits, with the inode locked.
+ */
 static int lanefs_direct_ended(struct kiocb *iocb, ssize_t size, int error, unsigned int flags)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool moves = lanefs_moves_disk_size(inode, iocb->ki_pos + size);
 
 	if (error || !size)
 		return error;
-	if (!(flags & IOMAP_DIO_UNWRITTEN) &&
-	    iocb->ki_pos + size <= READ_ONCE(LANEFS_I(inode)->li_disk_size))
+	if (!(flags & IOMAP_DIO_UNWRITTEN) && !moves)
 		return 0;
+	if (moves)
+		lockdep_assert_held_write(&inode->i_rwsem);
 	return lanefs_io_ended(inode, iocb->ki_pos, size, flags & IOMAP_DIO_UNWRITTEN, true);
 }
 
@@ -55,12 +70,13 @@ static const struct iomap_dio_ops lanefs_direct_ops = {
 static ssize_t lanefs_direct_write_most(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	bool wait = iocb->ki_pos + iov_iter_count(from) > i_size_read(inode) ||
-		    ((iocb->ki_pos | iov_iter_count(from)) & (LANEFS_BLOCK_SIZE - 1));
-	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
-	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
 	size_t asked = iov_iter_count(from);
-	bool clean = iocb->ki_pos + asked > i_size_read(inode) && !lanefs_maps_past_end(inode);
+	bool grows = iocb->ki_pos + asked > i_size_read(inode);
+	bool wait = grows || lanefs_moves_disk_size(inode, iocb->ki_pos + asked) ||
+		    ((iocb->ki_pos | asked) & (LANEFS_BLOCK_SIZE - 1));
+	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
+	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + asked, LANEFS_BLOCK_SIZE);
+	bool clean = grows && !lanefs_maps_past_end(inode);
 	ssize_t count;
 	int err;
 
@@ -118,7 +134,8 @@ static ssize_t lanefs_direct_overwrite_locked(struct kiocb *iocb, struct iov_ite
 		return count;
 	end = iocb->ki_pos + count;
 	if (!IS_NOSEC(inode) || ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)) ||
-	    end > i_size_read(inode) || (wait && !lanefs_range_mapped(inode, iocb->ki_pos, end)))
+	    end > i_size_read(inode) || lanefs_moves_disk_size(inode, end) ||
+	    (wait && !lanefs_range_mapped(inode, iocb->ki_pos, end)))
 		return 0;
 	err = kiocb_modified(iocb);
 	if (err)

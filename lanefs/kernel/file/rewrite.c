@@ -217,6 +217,7 @@ int lanefs_rewritten(struct inode *inode, loff_t offset, size_t size, u64 block,
 		.block = block,
 	};
 
+	might_sleep();
 	while (!err && done.at < done.end)
 		err = lanefs_rewritten_piece(inode, offset + size, &done);
 	if (done.at < done.end)
