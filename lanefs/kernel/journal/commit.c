@@ -163,19 +163,23 @@ static void lanefs_commit_and_unlock(struct lanefs_journal *journal)
 	memalloc_nofs_restore(nofs);
 }
 
-/* Asks for the commit of the transaction; `thread`: of the thread, for the caller may not wait. */
+/*
+ * Asks for the commit of the transaction; `thread`: of the thread, for the caller may not wait. Also
+ * where it was requested before: that may have left it to a waiter who gets no CPU.
+ */
 void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread)
 {
-	if (READ_ONCE(journal->j_wanted) >= seq)
+	if (READ_ONCE(journal->j_committed) >= seq)
 		return;
 	thread |= !lanefs_waiters_commit(journal) || lanefs_may_be_throttled(journal->j_sbi);
-	spin_lock(&journal->j_lock);
-	if (seq > journal->j_wanted) {
-		WRITE_ONCE(journal->j_wanted, seq);
-		if (thread)
-			wake_up(&journal->j_wait_commit_work);
+	if (READ_ONCE(journal->j_wanted) < seq) {
+		spin_lock(&journal->j_lock);
+		if (seq > journal->j_wanted)
+			WRITE_ONCE(journal->j_wanted, seq);
+		spin_unlock(&journal->j_lock);
 	}
-	spin_unlock(&journal->j_lock);
+	if (thread)
+		wake_up(&journal->j_wait_commit_work);
 }
 
 static bool lanefs_commit_over(const struct lanefs_journal *journal, u64 seq)

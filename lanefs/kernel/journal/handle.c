@@ -51,13 +51,12 @@ void lanefs_txn_free(struct lanefs_txn *txn)
 	kfree(txn);
 }
 
-/* Asks for the commit of the running transaction; under j_lock. */
+/* Asks for the commit of the running transaction, as lanefs_commit_request() does; under j_lock. */
 static void lanefs_want_commit(struct lanefs_journal *journal, const struct lanefs_txn *txn)
 {
 	lockdep_assert_held(&journal->j_lock);
-	if (txn->t_seq <= journal->j_wanted)
-		return;
-	WRITE_ONCE(journal->j_wanted, txn->t_seq);
+	if (txn->t_seq > journal->j_wanted)
+		WRITE_ONCE(journal->j_wanted, txn->t_seq);
 	wake_up(&journal->j_wait_commit_work);
 }
 

@@ -80,13 +80,16 @@ def slow_device(
     *,
     cache: bool = False,
     alloc: str = "",
+    queues: int = 1,
 ) -> Iterator[str]:
     """A disk in memory (null_blk) that takes so many seconds for a request, with a new file system.
 
-    It does many requests at the same time; with `cache` it has a volatile cache, and FUA. `alloc`
-    is as for `loop_device()`.
+    It does many requests at the same time; with `cache` it has a volatile cache, and FUA. With as
+    many queues as there are CPUs, no request waits for another CPU. `alloc` is as for
+    `loop_device()`.
     """
     timer = {"hw_queue_depth": 64, "irqmode": 2, "completion_nsec": round(seconds * 1e9)}
+    timer["submit_queues"] = queues
     cached = {"cache_size": mib} if cache else {}
     with _null_blk(place, "nullb-slow", mib, **timer, **cached) as disk:
         device = f"/dev/{_name(disk)}"
