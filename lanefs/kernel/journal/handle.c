@@ -196,7 +196,7 @@ static int lanefs_handle_join_locked(struct lanefs_handle *h, int part,
 	}
 	txn->t_handles++;
 	txn->t_reserved += credits;
-	journal->j_untied += h->h_parts > 1;
+	txn->t_untied += h->h_parts > 1;
 	h->h_part[part].txn = txn;
 	lanefs_slot_grant(journal, txn, credits);
 	return 0;
@@ -222,11 +222,13 @@ static int lanefs_handle_join(struct lanefs_handle *h, int part, const struct la
 	return err;
 }
 
-/* Under j_lock: a handle that joined has tied the transaction, or has left it. */
-static void lanefs_untied_ended(struct lanefs_journal *journal)
+/* Under j_lock: a handle that joined has tied the transaction, or is about to leave it. */
+static void lanefs_untied_ended(struct lanefs_txn *txn)
 {
+	struct lanefs_journal *journal = txn->t_journal;
+
 	lockdep_assert_held(&journal->j_lock);
-	if (!--journal->j_untied && wq_has_sleeper(&journal->j_wait_drained))
+	if (!--txn->t_untied && wq_has_sleeper(&journal->j_wait_drained))
 		wake_up(&journal->j_wait_drained);
 }
 
@@ -274,10 +276,10 @@ static int lanefs_handle_join_all(struct lanefs_handle *h, const struct lanefs_w
 			continue;
 		*blocked = i;
 		while (--i >= 0) {
-			lanefs_handle_leave(h, i);
 			spin_lock(&h->h_part[i].journal->j_lock);
-			lanefs_untied_ended(h->h_part[i].journal);
+			lanefs_untied_ended(h->h_part[i].txn);
 			spin_unlock(&h->h_part[i].journal->j_lock);
+			lanefs_handle_leave(h, i);
 		}
 		return err;
 	}
@@ -356,7 +358,7 @@ static void lanefs_handle_tie(struct lanefs_handle *h)
 		}
 		txn->t_tied = true;
 		WRITE_ONCE(txn->t_journal->j_tied, txn->t_seq);
-		lanefs_untied_ended(txn->t_journal);
+		lanefs_untied_ended(txn);
 		spin_unlock(&txn->t_journal->j_lock);
 	}
 }
@@ -463,6 +465,20 @@ int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_journa
 	BUG();
 }
 
+/* Whether what ties the domain's transactions up to `seq` is noted in them. */
+static bool lanefs_ties_noted(struct lanefs_journal *journal, u64 seq)
+{
+	const struct lanefs_txn *txn;
+	bool noted;
+
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
+	/* That of others is, as their handles have ended. */
+	noted = !txn || txn->t_seq > seq || !txn->t_untied;
+	spin_unlock(&journal->j_lock);
+	return noted;
+}
+
 /*
  * The domain's transactions up to `seq` are tied to no others any more, but by handles that have
  * waited since before `ticket` was given out. What ties them already is noted in them afterwards.
@@ -475,7 +491,7 @@ void lanefs_hold_ties(struct lanefs_journal *journal, u64 seq, u64 ticket)
 		journal->j_held_ticket = ticket;
 	}
 	spin_unlock(&journal->j_lock);
-	wait_event(journal->j_wait_drained, !READ_ONCE(journal->j_untied));
+	wait_event(journal->j_wait_drained, lanefs_ties_noted(journal, seq));
 }
 
 /* The running transaction takes no more handles; under j_lock. */

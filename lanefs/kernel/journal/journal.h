@@ -56,6 +56,7 @@ struct lanefs_txn {
 	u64 t_seq;
 	bool t_locked;			/* takes no more handles (j_lock) */
 	unsigned int t_handles;		/* open ones, but for those of slots (j_lock) */
+	unsigned int t_untied;		/* of several domains, which they have not tied yet (j_lock) */
 	unsigned int t_reserved;	/* blocks: used, and credits of handles and slots (j_lock) */
 	unsigned long t_started;	/* jiffies */
 	struct lanefs_joinlist t_bufs ____cacheline_aligned_in_smp;
@@ -108,7 +109,6 @@ struct lanefs_journal {
 	struct list_head j_waiters;		/* oldest first */
 	u64 j_held_seq;		/* up to this transaction only handles of one domain join, */
 	u64 j_held_ticket;	/* and those that have waited for longer */
-	unsigned int j_untied;	/* handles that have joined, and join others, but have not tied them */
 
 	/* each commit */
 	struct lanefs_txn *j_committing ____cacheline_aligned_in_smp;
