@@ -221,8 +221,10 @@ static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssiz
 static int lanefs_seek_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			     struct iomap *iomap, struct iomap *srcmap)
 {
-	int err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
+	int err = lanefs_walk_pause();
 
+	if (!err)
+		err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
 	if (!err && iomap->type == IOMAP_HOLE && (iomap->flags & IOMAP_F_PRIVATE))
 		iomap->type = IOMAP_UNWRITTEN;
 	return err;

@@ -385,6 +385,7 @@ int lanefs_delalloc_reserve_range(struct inode *inode, u64 at, u64 end)
 		up_read(&li->li_tree_sem);
 		if (!err && lanefs_delalloc_wanted(inode, &map))
 			err = lanefs_delalloc_reserve(inode, end - at, false, &map, &seq);
+		err = err ?: lanefs_walk_pause();
 	}
 	if (err)
 		lanefs_delalloc_undo(inode, first, end);

@@ -103,10 +103,12 @@ static bool lanefs_range_mapped(struct inode *inode, loff_t start, loff_t end)
 	struct lanefs_map map = { .block = 1 };
 	int err = 0;
 
-	down_read(&li->li_tree_sem);
-	for (; at < last && !err && map.block; at += map.length)
+	for (; at < last && !err && map.block; at += map.length) {
+		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
-	up_read(&li->li_tree_sem);
+		up_read(&li->li_tree_sem);
+		err = err ?: lanefs_walk_pause();
+	}
 	return !err && map.block;
 }
 

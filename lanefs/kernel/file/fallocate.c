@@ -9,7 +9,6 @@
 #include <linux/falloc.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/sched/signal.h>
 #include <linux/writeback.h>
 
 #include "file/file.h"
@@ -22,15 +21,16 @@ static int lanefs_count_holes(struct inode *inode, u64 at, u64 end, u64 *holes)
 	int err = 0;
 
 	*holes = 0;
-	down_read(&li->li_tree_sem);
 	for (; at < end && !err; at += map.length) {
+		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
 		if (!err)
 			lanefs_delalloc_clip(inode, &map, end);
+		up_read(&li->li_tree_sem);
 		if (!err && !map.block && !map.delayed)
 			*holes += min(map.length, end - at);
+		err = err ?: lanefs_walk_pause();
 	}
-	up_read(&li->li_tree_sem);
 	return err;
 }
 
@@ -55,20 +55,16 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 		if (!lanefs_data_fits(LANEFS_SB(inode->i_sb), holes))
 			return -ENOSPC;
 	}
-	for (; at < end; at += map.length) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
+	for (; at < end && !err; at += map.length) {
 		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
 		up_read(&li->li_tree_sem);
 		if (!err && !map.block)
 			err = lanefs_data_alloc(inode, min(map.length, end - at), false, &map,
 						&seq);
-		if (err)
-			return err;
-		cond_resched();
+		err = err ?: lanefs_walk_pause();
 	}
-	return 0;
+	return err;
 }
 
 /* Makes bytes of one block zeros. What is unwritten yet but dirty would be taken for zeros. */

@@ -15,7 +15,9 @@ static int lanefs_fiemap_begin(struct inode *inode, loff_t pos, loff_t length, u
 	loff_t end = round_up(i_size_read(inode), LANEFS_BLOCK_SIZE);
 	int err;
 
-	err = lanefs_iomap_ops.iomap_begin(inode, pos, length, flags, iomap, srcmap);
+	err = lanefs_walk_pause();
+	if (!err)
+		err = lanefs_iomap_ops.iomap_begin(inode, pos, length, flags, iomap, srcmap);
 	if (err || !READ_ONCE(LANEFS_I(inode)->li_preallocated))
 		return err;
 	if (iomap->offset < end) {
@@ -64,6 +66,7 @@ static int lanefs_fiemap_cache(struct inode *inode, u64 start, u64 length)
 		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
 		up_read(&li->li_tree_sem);
+		err = err ?: lanefs_walk_pause();
 	}
 	return err;
 }

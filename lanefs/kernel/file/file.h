@@ -3,8 +3,17 @@
 #ifndef LANEFS_FILE_H
 #define LANEFS_FILE_H
 
+#include <linux/sched/signal.h>
+
 #include "file/compat_iomap.h"
 #include "inode/inode.h"
+
+/* After a step of a walk of a file's map, with no lock of the map. -EINTR: the task is to die. */
+static inline int lanefs_walk_pause(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
 
 /* file.c */
 extern const struct file_operations lanefs_file_fops;
