@@ -11,18 +11,6 @@ bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 dom
 	return true;
 }
 
-static bool needs_beyond(const struct lanefs_cut_node *node,
-			 const struct lanefs_cut_journal *journals,
-			 u32 domains)
-{
-	u32 d;
-
-	for (d = 0; d < domains; d++)
-		if (le64_to_cpu(node->needs[d]) > journals[d].end)
-			return true;
-	return false;
-}
-
 /* A transaction stays with all before it only, so it needs what they need. */
 static void add_up_needs(struct lanefs_cut_journal *journal, u32 domains)
 {
@@ -36,34 +24,45 @@ static void add_up_needs(struct lanefs_cut_journal *journal, u32 domains)
 		for (d = 0; d < domains; d++)
 			if (le64_to_cpu(before[d]) > le64_to_cpu(needs[d]))
 				needs[d] = before[d];
+		cond_resched();
 	}
 }
 
-/* Lowers the end to the last transaction that can stay. Returns whether it moved. */
-static bool lower_end(struct lanefs_cut_journal *journal,
-		      const struct lanefs_cut_journal *journals, u32 domains)
+/*
+ * Lowers the end to the last transaction that needs none of domain @d behind @end. Returns whether it
+ * moved.
+ */
+static bool lower_end(struct lanefs_cut_journal *journal, u32 d, u64 end)
 {
 	u64 before = journal->end;
 
 	while (journal->end > journal->base &&
-	       needs_beyond(&journal->nodes[journal->end - journal->base - 1], journals, domains))
+	       le64_to_cpu(journal->nodes[journal->end - journal->base - 1].needs[d]) > end)
 		journal->end--;
 	return journal->end != before;
 }
 
 void lanefs_cut(struct lanefs_cut_journal *journals, u32 domains)
 {
-	bool moved;
-	u32 d;
+	bool moved[LANEFS_MAX_DOMAINS], more;
+	u32 d, other;
 
 	for (d = 0; d < domains; d++) {
 		add_up_needs(&journals[d], domains);
 		journals[d].end = journals[d].base + journals[d].count;
+		moved[d] = true;
 	}
 	do {
-		moved = false;
-		for (d = 0; d < domains; d++)
-			if (lower_end(&journals[d], journals, domains))
-				moved = true;
-	} while (moved);
+		more = false;
+		for (d = 0; d < domains; d++) {
+			if (!moved[d])
+				continue;
+			more = true;
+			moved[d] = false;
+			for (other = 0; other < domains; other++)
+				if (lower_end(&journals[other], d, journals[d].end))
+					moved[other] = true;
+			cond_resched();
+		}
+	} while (more);
 }

@@ -27,8 +27,8 @@ bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 dom
 
 /*
  * The largest cut of @domains journals: no transaction up to a journal's end needs one beyond the end of
- * another. Ends only go down, each by at most its count: the time is O(transactions x @domains^2),
- * also for journals made to take long.
+ * another. Ends only go down, each by at most its count, and each time all journals are looked at once:
+ * the time is O(transactions x @domains), also for journals made to take long.
  */
 void lanefs_cut(struct lanefs_cut_journal *journals, u32 domains);
 

@@ -13,6 +13,7 @@
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/sort.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -41,6 +42,8 @@ typedef __s64 s64;
 #define cpu_to_le16(x) ((__le16)htole16(x))
 #define cpu_to_le32(x) ((__le32)htole32(x))
 #define cpu_to_le64(x) ((__le64)htole64(x))
+
+#define cond_resched() ((void)0)
 
 /* A test that decides who goes on after each access to memory that is shared has this call it. */
 #ifndef LANEFS_SHARED_ACCESS

@@ -27,37 +27,62 @@ static u64 end_of(const struct journal *journal)
 	return journal->first_seq - 1 + journal->kept;
 }
 
-static bool all_needs_kept(const struct check *c, const struct journal *journals, u32 domain)
+/* A transaction is kept with all before it only, so it needs what they need. */
+static void add_up_needs(const struct check *c, struct journal *journal)
 {
-	const struct transaction *last = &journals[domain].transactions[journals[domain].kept - 1];
+	for (size_t i = 1; i < journal->count; i++) {
+		const u64 *before = journal->transactions[i - 1].needs;
+		u64 *needs = journal->transactions[i].needs;
 
-	for (u32 d = 0; d < c->domains; d++)
-		if (last->needs[d] > end_of(&journals[d]))
-			return false;
-	return true;
+		for (u32 d = 0; d < c->domains; d++)
+			if (needs[d] < before[d])
+				needs[d] = before[d];
+	}
+}
+
+/* How many of those kept come before the first that needs one of domain @d behind @end. */
+static size_t count_sound(const struct journal *journal, u32 d, u64 end)
+{
+	size_t low = 0, high = journal->kept;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (journal->transactions[middle].needs[d] > end)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
 }
 
 /* Keeps of each journal what comes before the first transaction that lacks a need, until all have. */
 static void cut(const struct check *c, struct journal *journals)
 {
-	bool moved;
+	bool shorter[LANEFS_MAX_DOMAINS], more = true;
 
-	for (u32 d = 0; d < c->domains; d++)
+	for (u32 d = 0; d < c->domains; d++) {
+		add_up_needs(c, &journals[d]);
 		journals[d].kept = journals[d].count;
-	do {
-		moved = false;
+		shorter[d] = true;
+	}
+	while (more) {
+		more = false;
 		for (u32 d = 0; d < c->domains; d++) {
-			size_t sound = 0, kept = journals[d].kept;
+			u64 end = end_of(&journals[d]);
 
-			for (journals[d].kept = 1; journals[d].kept <= kept; journals[d].kept++) {
-				if (!all_needs_kept(c, journals, d))
-					break;
-				sound = journals[d].kept;
+			if (!shorter[d])
+				continue;
+			more = true;
+			shorter[d] = false;
+			for (u32 other = 0; other < c->domains; other++) {
+				size_t sound = count_sound(&journals[other], d, end);
+
+				shorter[other] |= sound < journals[other].kept;
+				journals[other].kept = sound;
 			}
-			journals[d].kept = sound;
-			moved |= sound < kept;
 		}
-	} while (moved);
+	}
 }
 
 static int by_block_then_seq(const void *a, const void *b)
