@@ -263,7 +263,9 @@ static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
 			sb->s_id);
 	} else if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
 		if (bdev_read_only(sb->s_bdev)) {
-			errorf(fc, "recovery is needed, but the device is read-only; mount -o ro,norecovery skips it");
+			/* Only to the log of the kernel: without our words mount(8) says that of a protected device. */
+			pr_err("lanefs (%s): recovery is needed, but the device is read-only; mount -o ro,norecovery skips it\n",
+			       sb->s_id);
 			return -EROFS;
 		}
 		err = lanefs_recover(sbi);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Labels, and mounts that leave a file system as a crash has left it."""
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -8,6 +9,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.lanefs.device import kernel_messages
 from tests.lanefs.functions.harness import (
     Place,
     called,
@@ -19,6 +21,7 @@ from tests.lanefs.functions.harness import (
     opened,
     optional_elsewhere,
     run,
+    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
@@ -26,6 +29,9 @@ from tests.lanefs.functions.xattrs import as_nobody
 
 _GETLABEL, _SETLABEL = 0x81009431, 0x41009432
 _RDONLY = 1
+# System calls and commands of linux/mount.h.
+_FSOPEN, _FSCONFIG = 430, 431
+_SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
 _LENGTH = {"lanefs": 32, "ext4": 16, "xfs": 12, "btrfs": 255}
 
 
@@ -101,6 +107,44 @@ def a_label_is_kept(place: Place) -> None:
                 equal(_label(place, mount), b"before the crash", "after a crash")
             equal((mount / "f").read_text(), "x", "what was synced")
         fsck(place, device)
+
+
+def _refused_with_messages(kind: str, device: str) -> list[str]:
+    """What a mount that gives EROFS tells mount(8), which else prints words of its own."""
+    context = called(libc.syscall(_FSOPEN, kind.encode(), 0), "fsopen")
+    try:
+        for command, key, value in (
+            (_SET_STRING, b"source", device.encode()),
+            (_SET_FLAG, b"ro", None),
+        ):
+            called(libc.syscall(_FSCONFIG, context, command, key, value, 0), "fsconfig")
+        with fails(errno.EROFS, "a mount that cannot recover"):
+            called(libc.syscall(_FSCONFIG, context, _CREATE, None, None, 0), "fsconfig")
+        said = []
+        with contextlib.suppress(OSError):
+            while message := os.read(context, 4096):
+                said.append(message.decode())
+        return said
+    finally:
+        os.close(context)
+
+
+@test
+def a_protected_device_that_needs_recovery_is_refused_in_the_words_of_mount(place: Place) -> None:
+    """With EROFS and no text of ours, which would take their place; the kernel's log has it."""
+    place.own_lanefs("others recover, or refuse, in their own way")
+    with loop_device(place, 100) as (device, _):
+        with mounted(place, device) as mount:
+            (mount / "f").touch()
+            shutdown(place, mount, LOG)
+        run("blockdev", "--setro", device)
+        try:
+            with kernel_messages() as messages:
+                equal(_refused_with_messages("lanefs", device), [], "what mount(8) is told")
+                said = messages()
+        finally:
+            run("blockdev", "--setrw", device)
+        check("mount -o ro,norecovery skips it" in said, f"the log of the kernel: {said}")
 
 
 @long_test
