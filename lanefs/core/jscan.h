@@ -6,7 +6,7 @@
 #include "../format.h"
 
 /*
- * Finds the complete transactions in a domain's log (format.h, "Journal"). It is given the blocks of
+ * Finds the complete transactions in a domain's journal (format.h, "Journal"). It is given the blocks of
  * the journal one after the other, from the journal's first one on, and says what each is. Neither
  * memory nor I/O: how the blocks come, and what is kept of them, is the caller's.
  */

@@ -365,7 +365,7 @@ int lanefs_recover(struct lanefs_sb *sbi)
 	if (!err)
 		err = blkdev_issue_flush(sbi->s_vfs->s_bdev);
 	if (!err)
-		err = lanefs_recovery_phase(&recovery, lanefs_recovery_scan_work, "of logs read");
+		err = lanefs_recovery_phase(&recovery, lanefs_recovery_scan_work, "of journals read");
 	if (!err)
 		err = lanefs_recovery_cut(recovery.parts, sbi->s_domains);
 	if (!err)

@@ -40,7 +40,7 @@ TRACE_EVENT(lanefs_commit,
 		__field(u32, domain)
 		__field(u64, seq)
 		__field(unsigned int, blocks)
-		__field(u64, log_blocks)
+		__field(u64, journal_blocks)
 		__field(unsigned int, age)
 		__field(int, err)
 	),
@@ -49,13 +49,13 @@ TRACE_EVENT(lanefs_commit,
 		__entry->domain = txn->t_journal->j_id;
 		__entry->seq = txn->t_seq;
 		__entry->blocks = txn->t_nbufs;
-		__entry->log_blocks = txn->t_jblocks;
+		__entry->journal_blocks = txn->t_jblocks;
 		__entry->age = jiffies_to_msecs(jiffies - txn->t_started);
 		__entry->err = err;
 	),
-	TP_printk("dev %d,%d domain %u transaction %llu blocks %u log blocks %llu age %u ms error %d",
+	TP_printk("dev %d,%d domain %u transaction %llu blocks %u journal blocks %llu age %u ms error %d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->domain, __entry->seq,
-		  __entry->blocks, __entry->log_blocks, __entry->age, __entry->err)
+		  __entry->blocks, __entry->journal_blocks, __entry->age, __entry->err)
 );
 
 TRACE_EVENT(lanefs_checkpoint,
@@ -75,7 +75,7 @@ TRACE_EVENT(lanefs_checkpoint,
 		__entry->blocks = blocks;
 		__entry->err = err;
 	),
-	TP_printk("dev %d,%d domain %u log begins at transaction %llu blocks in place %u error %d",
+	TP_printk("dev %d,%d domain %u journal begins at transaction %llu blocks in place %u error %d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->domain, __entry->tail_seq,
 		  __entry->blocks, __entry->err)
 );

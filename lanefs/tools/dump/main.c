@@ -20,7 +20,7 @@ static const char help[] =
 "  domain N          the layout of domain N, its free blocks and free inodes\n"
 "  inode INO         an inode, with its attributes, extents or entries\n"
 "  dir INO           the entries of a directory; of a span directory: remote entries\n"
-"  journal N         the transactions in the log of domain N\n"
+"  journal N         the transactions in the journal of domain N\n"
 "  block N           the header of block N, and whether the block is valid; for a block of\n"
 "                    the owner table also the owners of data blocks, in runs\n"
 "\n"

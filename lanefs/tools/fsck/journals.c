@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The domains' superblocks, and all transactions of all logs: after format.h, "Journal" and "Epochs".
+ * The domains' superblocks, and all transactions of all journals: after format.h, "Journal" and "Epochs".
  * If a journal has lost committed transactions, those before the gap are used, and the loss is reported.
  * Several threads read, a domain each, in long runs; before and after them one reports.
  */

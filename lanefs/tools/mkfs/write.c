@@ -193,7 +193,7 @@ static void put_owners(const struct writer *w, u32 domain, uint64_t block, uint6
 }
 
 /*
- * A log of an earlier file system of this uuid must not come to life, nor one that is there where
+ * A journal of an earlier file system of this uuid must not come to life, nor one that is there where
  * the writes to this device are repeated on another (dm-log-writes). So a block device is written
  * to even where zeros are read.
  */

@@ -176,10 +176,10 @@ SLOW_PATHS = {
         ),
         (
             "rwsem write",
-            "sync_inodes_sb lanefs_delalloc_flush lanefs_delalloc_reserve",
+            "sync_inodes_sb lanefs_flush_delayed lanefs_page_mkwrite",
             FULL_DOMAIN,
         ),
-        ("mutex", "sync_inodes_sb lanefs_delalloc_flush lanefs_retry_alloc", FULL_DOMAIN),
+        ("mutex", "sync_inodes_sb lanefs_retry_alloc lanefs_delalloc_reserve", FULL_DOMAIN),
         ("rwsem write", "sync_inodes_sb sync_inodes_one_sb ksys_sync", "bdi->wb_switch_rwsem"),
         ("mutex", "sync_inodes_sb sync_inodes_one_sb ksys_sync", "sb->s_sync_lock"),
     ],

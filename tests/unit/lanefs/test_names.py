@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What pages, and the rules that name locks, name in the sources is there."""
+
+import itertools
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fscale.model.paths import ROOT
+
+RULES = ROOT / "analysis" / "diagnosis" / "locks.toml"
+SOURCES = [ROOT / "lanefs", ROOT / "tests" / "lanefs"]
+PAGES = [*sorted((ROOT / "docs/design/lanefs").glob("*.md")), ROOT / "lanefs" / "README.md"]
+FILE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.[ch])`")
+# Functions, and members by the prefixes that other file systems on the pages do not have.
+SYMBOL = re.compile(r"`(lanefs_[a-z_]+(?=\(\))|(?:li|t|g|sh)_[a-z_]+)(?:\(\))?`")
+
+
+@cache
+def sources() -> dict[Path, str]:
+    """The text of each file of C."""
+    everything = [path for root in SOURCES for path in root.rglob("*")]
+    return {path: path.read_text() for path in everything if path.suffix in {".c", ".h"}}
+
+
+@cache
+def words() -> set[str]:
+    """All that can be a symbol."""
+    return set(re.findall(r"\w+", "".join(sources().values())))
+
+
+def missing(page: str) -> list[str]:
+    """The files and symbols that a page names and the sources lack."""
+    named = [name.split("/") for name in FILE.findall(page)]
+    ends = [path.parts for path in sources()]
+    lacking = [name for name in named if not any(list(end[-len(name) :]) == name for end in ends)]
+    return ["/".join(name) for name in lacking] + [
+        symbol for symbol in SYMBOL.findall(page) if symbol not in words()
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_what_is_named_is_there(page: Path) -> None:
+    assert missing(page.read_text()) == []
+
+
+def test_what_is_not_there_is_named() -> None:
+    page = "`space/retry.c`, `core/logread.c`, `li_tree_sem`, `li_writeout`, `lanefs_begin()`"
+    assert missing(page) == ["core/logread.c", "li_writeout", "lanefs_begin"]
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The patterns that a pattern is short for, as `a_(b|c)` is for a_b and a_c."""
+    parts = re.split(r"\(([^()]*)\)", pattern)
+    return ["".join(chosen) for chosen in itertools.product(*(part.split("|") for part in parts))]
+
+
+def nameless(rules: str) -> list[str]:
+    """The patterns of rules for functions of lanefs that no function has as its name."""
+    return [
+        pattern
+        for rule in tomllib.loads(rules)["lock"]
+        for key in ("caller", "below", "without")
+        for long in rule.get(key, [])
+        for pattern in alternatives(long)
+        if "lanefs_" in pattern and not any(re.fullmatch(pattern, word) for word in words())
+    ]
+
+
+def test_rules_name_functions_that_are_there() -> None:
+    assert nameless(RULES.read_text()) == []
+
+
+def test_a_rule_for_a_function_that_is_not_there_is_named() -> None:
+    rule = """[[lock]]
+        caller = ["lanefs_(fsync|begin)", "lanefs_stab.*"]
+        below = ["lanefs_delalloc_flush"]"""
+    assert nameless(rule) == ["lanefs_begin", "lanefs_delalloc_flush"]
