@@ -43,7 +43,7 @@ def test_a_table_says_that_nothing_in_it_was_measured(two: Path, simulation: Pat
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].startswith("PREDICTED, not measured: ")
-    assert "another kernel" in lines[1]
+    assert "another kernel" in " ".join(done.stdout.split())
     row = next(line for line in lines if line.startswith("MWCL on tmpfs"))
     assert row.split()[3:5] == ["16", "6"]
     assert "~" in next(line for line in lines if line.split()[3:4] == ["80"])
