@@ -297,7 +297,7 @@ def _add_work(
     room = aim.last(point, progress.looks) - progress.done[point.name]
     if longer := source.add_work(point):
         progress.open[index] = longer
-    elif any(j.lacks_only_work and (j.more_repetitions or 0) > room for j in left):
+    elif all(j.lacks_only_work and (j.more_repetitions or 0) > room for j in left):
         del progress.open[index]
     else:
         progress.open[index] = replace(point, waits=True)

@@ -170,6 +170,31 @@ def test_what_cannot_take_longer_turns_waits_and_goes_on_in_more_pairs(
     assert verdicts == {"DWOL": "slower", "DWSL": "same"}
 
 
+@pytest.mark.parametrize(
+    ("other", "closed"), [(200, True), (5, False), (None, False)]
+)  # None: its mean rate is undecided, which more pairs may find to be slower
+def test_a_point_is_closed_if_all_that_is_left_lacks_more_than_may_be_made(
+    tmp_path: Path, other: int | None, *, closed: bool
+) -> None:
+    plan = plan_of(tmp_path, {"DWSL": replace(DEFAULT, consumes=True)})
+    (point,) = plan.points
+    left = [
+        Judgement.model_construct(
+            subject=subject_of(point.base),
+            metric=metric,
+            verdict="undecided",
+            rare_operations=True,
+            lacks_only_work=more is not None,
+            more_repetitions=more,
+        )
+        for metric, more in (("throughput", 200), ("per-cpu-second", other))
+    ]
+    progress = loop.Progress(open=[point], looks=plan.looks)
+    source = LocalSource(plan, cast("Session", None))
+    loop._add_work(source, plan.aim, progress, point, left)
+    assert progress.open == ([] if closed else [replace(point, waits=True)])
+
+
 def test_a_point_that_left_slices_stays_in_whole_repetitions_when_it_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
