@@ -113,7 +113,8 @@ def _locks(
     if json:
         data = _as_json(diagnosis, results)
         if simulated:
-            data["simulated"] = as_json(_scored(point, results) for point in diagnosis.points)
+            scored = _scored(results)
+            data["simulated"] = as_json(scored[point.key.point] for point in diagnosis.points)
         typer.echo(dumps(data, indent=1))
         return
     if markdown is not None:
@@ -134,9 +135,10 @@ def _show_answer(
     if not part:
         _show_table(console, diagnosis, results)
     shown = diagnosis.points if whole else answer.tops(diagnosis.points)
+    scored = _scored(results) if results.run.machine.simulated else None
     for point in shown:
-        if results.run.machine.simulated:
-            _show_simulated(console, point, results)
+        if scored is not None:
+            _show_simulated(console, point, scored[point.key.point])
         else:
             _show(console, point, stacks=stacks, least=_SHOWN_FROM if whole else MENTIONED_FROM)
     if not part:
@@ -145,14 +147,13 @@ def _show_answer(
         console.print(f"{plural(fewer, 'point')} with fewer cores, and objects below 1%: add --all")
 
 
-def _scored(point: Diagnosed, results: Results) -> Point:
-    """The scored point that belongs to a diagnosed one."""
-    (scored,) = summarise(cell for cell in results.scored if cell.key.point == point.key.point)
-    return scored
+def _scored(results: Results) -> dict[str, Point]:
+    """The scored points by their names (`CellKey.point`)."""
+    return {point.key.point: point for point in summarise(results.scored)}
 
 
-def _show_simulated(console: Console, point: Diagnosed, results: Results) -> None:
-    lines = describe_points([_scored(point, results)])
+def _show_simulated(console: Console, point: Diagnosed, summary: Point) -> None:
+    lines = describe_points([summary])
     if point.key.cores > 1:
         lines.insert(1, f"    {point.judgement.sentence}")
     for line in lines:
