@@ -17,7 +17,9 @@ from fscale.commands.options.shared import HISTORY, AllOption, AllowOption, Hist
 from fscale.commands.options.writable import TERMINAL
 from fscale.model import filetest
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.files import Folder
 from fscale.model.limits import MOST_SEED
+from fscale.model.store import MATRIX_FILE
 from fscale.model.terminal import only_ascii, terminal
 
 _EPILOG = """
@@ -113,11 +115,10 @@ def register(app: typer.Typer) -> None:
         conflict. 2: wrong usage, or the runs cannot be compared or have too few repetitions.
         """
         from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
-        from fscale.commute.store import Store  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
-        if any(Store(one).finished for one in (base, new) if one):
+        if any(Folder(one).exists(MATRIX_FILE) for one in (base, new) if one):
             refuse_given(context, _of_runs(context), "results of `fscale commute`")
             _compare_conflicts(base, new, outputs.json)
             return

@@ -17,10 +17,10 @@ from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
+from fscale.model.store import MATRIX_FILE
 from fscale.runner.guard import check_output
 
 TESTS = "tests.jsonl"
-MATRIX = "matrix.json"
 # All tests on btrfs have some 11 MB of conflicts.
 LARGEST = 256 << 20
 
@@ -109,18 +109,13 @@ class Store:
     def load_matrices(self) -> list[Matrix]:
         """What is in matrix.json. FscaleError also if there is none."""
         try:
-            return Matrices.model_validate_json(self._need(MATRIX)).matrices
+            return Matrices.model_validate_json(self._need(MATRIX_FILE)).matrices
         except ValidationError as error:
-            raise self._damaged(MATRIX, error) from None
-
-    @property
-    def finished(self) -> bool:
-        """Whether the directory is a result of `fscale commute`."""
-        return self._folder.exists(MATRIX)
+            raise self._damaged(MATRIX_FILE, error) from None
 
     def save_matrices(self, matrices: Matrices) -> None:
         """Write matrix.json."""
-        self._folder.write(MATRIX, matrices.text(), sync=True)
+        self._folder.write(MATRIX_FILE, matrices.text(), sync=True)
 
     def _damaged(self, name: str, error: ValidationError) -> FscaleError:
         return FscaleError(
