@@ -54,12 +54,8 @@ class Campaign:
         self._boots = boots
         self._seed = seed
         self.guests = self._distinct(guests)
-        self._todo = [
-            (guest, number)
-            for guest in self.guests
-            for number in range(boots)
-            if self._load(guest, number) is None
-        ]
+        names = [(guest, number) for guest in self.guests for number in range(boots)]
+        self._found = {self._name(*one): self._load(*one) for one in names}
         self._spent: list[float] = []
 
     def measure(self, guest: Guest, sizes: Mapping[Pair, int], cpu: int) -> Matrix:
@@ -73,7 +69,8 @@ class Campaign:
         return matrix(guest.name, guest.kernel.release, self._boots, kept, sizes)
 
     def _boot(self, guest: Guest, number: int, cpu: int) -> dict[str, list[Conflict]]:
-        if (stored := self._load(guest, number)) is not None:
+        name = self._name(guest, number)
+        if (stored := self._found[name]) is not None:
             return stored
         place = f"boot {number + 1} of {self._boots}: {guest.name} on {guest.kernel.release}"
         say(f"{place}; about {duration(self._seconds_left())} left", error=True)
@@ -84,9 +81,9 @@ class Campaign:
         with _progress(len(tests)) as progress:
             conflicts = execute(guest, tests, head.order, head.seed, cpu, progress, logs)
         self._spent.append(time.monotonic() - begun)
-        self._todo.remove((guest, number))
         found = dict(zip((test.id for test in tests), conflicts, strict=True))
-        self._store.save_boot(self._name(guest, number), head, found)
+        self._store.save_boot(name, head, found)
+        self._found[name] = found
         return found
 
     def _distinct(self, guests: Sequence[Guest]) -> list[Guest]:
@@ -101,9 +98,10 @@ class Campaign:
         return list(known.values())
 
     def _seconds_left(self) -> float:
+        left = list(self._found.values()).count(None)
         if not self._spent:
-            return estimate_seconds(len(self._todo), len(self._tests))
-        return sum(self._spent) / len(self._spent) * len(self._todo)
+            return estimate_seconds(left, len(self._tests))
+        return sum(self._spent) / len(self._spent) * left
 
     def _head(self, guest: Guest, number: int) -> BootHead:
         return BootHead(guest=guest.identity, order=ORDERS[number % 2], seed=self._seed + number)
