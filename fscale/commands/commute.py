@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.options.completion import complete_filesystems
 from fscale.commands.options.formats import put
 from fscale.commands.options.guest import ModuleOption
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
 from fscale.commands.options.kinds import number
 from fscale.commands.options.shared import JsonFlag, ResultsOption
-from fscale.commands.options.suite import FILESYSTEMS
+from fscale.commands.options.suite import GuestFilesystemsOption
 from fscale.commands.options.writable import TERMINAL
 from fscale.commute import guest, matrix
 from fscale.commute.campaign import Campaign, estimate_seconds
@@ -51,15 +50,7 @@ def _calls(text: str | None) -> list[str]:
 
 def _commute(
     output: ResultsOption = Path("results/DATE-commute"),
-    fs: Annotated[
-        str,
-        typer.Option(
-            metavar="FS,...",
-            help=FILESYSTEMS,
-            autocompletion=complete_filesystems,
-            rich_help_panel=MEASURED,
-        ),
-    ] = "tmpfs",
+    fs: GuestFilesystemsOption = "tmpfs",
     kernel: Annotated[
         str,
         typer.Option(

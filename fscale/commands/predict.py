@@ -14,7 +14,7 @@ from fscale.analysis.prediction.rule import LEVEL
 from fscale.analysis.reader import Results, load
 from fscale.analysis.tables import predictions
 from fscale.analysis.tables.text import to_csv, to_json
-from fscale.commands.options.chosen import choose
+from fscale.commands.options.chosen import ChosenFilesystems, ChosenWorkloads, choose
 from fscale.commands.options.formats import put
 from fscale.commands.options.kinds import output_file
 from fscale.commands.options.shared import JsonFlag
@@ -63,16 +63,8 @@ def _predict(
             help="Results directory of a simulation of the same curves (`fscale simulate`).",
         ),
     ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,...", help="Workloads, separated by commas. Default: all."),
-    ] = None,
-    fs: Annotated[
-        str | None,
-        typer.Option(
-            "--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."
-        ),
-    ] = None,
+    workload: ChosenWorkloads = None,
+    fs: ChosenFilesystems = None,
     json: JsonFlag = False,
     output: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ import typer
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
-from fscale.commands.options.chosen import choose
+from fscale.commands.options.chosen import ChosenFilesystems, ChosenWorkloads, choose
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import only_ascii, terminal
 
@@ -24,16 +24,8 @@ More examples:
 
 def _show(
     run: Annotated[Path, typer.Argument(help="Results directory to draw.")],
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,...", help="Workloads, separated by commas. Default: all."),
-    ] = None,
-    fs: Annotated[
-        str | None,
-        typer.Option(
-            "--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."
-        ),
-    ] = None,
+    workload: ChosenWorkloads = None,
+    fs: ChosenFilesystems = None,
     metric: Annotated[
         str, typer.Option(metavar="METRIC", help=f"Metric to draw: {', '.join(SHOWN)}.")
     ] = THROUGHPUT,

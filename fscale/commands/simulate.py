@@ -11,7 +11,6 @@ from fscale.analysis.hot import speeds
 from fscale.analysis.whatif import answers
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.completion import (
-    complete_filesystems,
     complete_media,
     complete_workloads,
 )
@@ -27,7 +26,7 @@ from fscale.commands.options.kinds import number
 from fscale.commands.options.on import engine_of, print_place
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.simulated import SimulationOptions
-from fscale.commands.options.suite import FILESYSTEMS, LoadOption
+from fscale.commands.options.suite import GuestFilesystemsOption, LoadOption
 from fscale.model import catalogue, crew
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError
@@ -94,15 +93,7 @@ def _windows(precision: float | None, windows: int | None, ops: int) -> WindowPl
 @bundle("simulated", SimulationOptions)
 def _simulate(
     output: ResultsOption = Path("results/DATE-simulate"),
-    fs: Annotated[
-        str,
-        typer.Option(
-            metavar="FS,...",
-            help=FILESYSTEMS,
-            autocompletion=complete_filesystems,
-            rich_help_panel=MEASURED,
-        ),
-    ] = "tmpfs,ext4",
+    fs: GuestFilesystemsOption = "tmpfs,ext4",
     workload: Annotated[
         str | None,
         typer.Option(

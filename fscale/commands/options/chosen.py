@@ -3,11 +3,23 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Annotated
+
+import typer
 
 from fscale.analysis.reader import Results
 from fscale.model import variant
 from fscale.model.catalogue import split_filesystems, suggest
 from fscale.model.errors import FscaleError
+
+ChosenWorkloads = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,...", help="Workloads, separated by commas. Default: all."),
+]
+ChosenFilesystems = Annotated[
+    str | None,
+    typer.Option("--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."),
+]
 
 
 def choose(results: Results, workload: str | None, fs: str | None) -> Results:

@@ -23,6 +23,15 @@ FILESYSTEMS = (
     "FS:mount=OPTIONS and FS:mkfs=ARGUMENTS are merged into the options of the TOML file. Braces "
     "make a sweep, such as ext4:mount=commit={1,5}."
 )
+GuestFilesystemsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FS,...",
+        help=FILESYSTEMS,
+        autocompletion=complete_filesystems,
+        rich_help_panel=MEASURED,
+    ),
+]
 
 SuiteArgument = Annotated[
     Path, typer.Argument(help=f"Suite: {_SUITE}", autocompletion=complete_suites)
