@@ -4,7 +4,7 @@
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscale.commute import script
@@ -92,10 +92,8 @@ def prepare(filesystem: str, kernel: str, modules: Sequence[Path], steps: Steps)
     booted = kernels.of_guest(kernel, steps)
     medium = catalogue.load_medium(MEDIUM)
     built = module_build.build_parts([filesystem], (), booted, kernel, None, steps, modules)
-    parts = module_build.Parts(
-        (*built.besides(modules), *modules),
-        {**built.files, "bin/fscale-commute": made(paths.INTERPRETER)},
-    )
+    files = {**built.files, "bin/fscale-commute": made(paths.INTERPRETER)}
+    parts = replace(built.with_given(modules), files=files)
     initramfs = image.build(booted, described, [medium], (), parts, steps)
     types = kerneltypes.load(booted, described, (), parts.modules)
     if not types:

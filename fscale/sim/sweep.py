@@ -162,8 +162,7 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     parts = module_build.build_parts(
         sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps, sweep.modules
     )
-    # A module that is given replaces the one that is built, as for `fscale vm run`.
-    parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
+    parts = parts.with_given(sweep.modules)
     wanted = {cell.workload for cell in cells}
     mounts = {mounted for load in wanted if (mounted := loads[load].mounts)}
     initramfs = image.build(kernel, filesystems, media.values(), mounts, parts, steps)

@@ -31,6 +31,10 @@ class Parts:
         replaced = {own_name(path) for path in given}
         return [path for path in self.modules if own_name(path) not in replaced]
 
+    def with_given(self, given: Sequence[Path]) -> "Parts":
+        """These parts with modules given by the user, which replace those of their names."""
+        return replace(self, modules=(*self.besides(given), *given))
+
     def added(self, job: Job) -> Job:
         """The job with these parts, unless a module given by the user replaces them."""
         modules = [*job.modules, *self.besides(job.modules)]
