@@ -106,11 +106,12 @@ static void pause_in_fast(unsigned int c, void *data)
 	nanosleep(&rest, NULL);
 }
 
-static bool is_io(qemu_plugin_meminfo_t info, uint64_t vaddr)
+/* Where in memory an access went; NULL: to a device, or nowhere. */
+static struct qemu_plugin_hwaddr *in_memory(qemu_plugin_meminfo_t info, uint64_t vaddr)
 {
-	const struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
+	struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
 
-	return !address || qemu_plugin_hwaddr_is_io(address);
+	return address && !qemu_plugin_hwaddr_is_io(address) ? address : NULL;
 }
 
 static void accessed(unsigned int c, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
@@ -124,12 +125,12 @@ static void accessed(unsigned int c, qemu_plugin_meminfo_t info, uint64_t vaddr,
 	if (!KERNEL(vaddr))
 		return;
 	write |= !!(flags & DATA_LOCKED);
-	if (conflicts_inside(c) && !is_io(info, vaddr))
+	if (conflicts_inside(c) && in_memory(info, vaddr))
 		conflicts_access(c, vaddr, 1u << qemu_plugin_mem_size_shift(info), write,
 				 (uint64_t)(uintptr_t)data | DATA_FLAGS);
 	if (!access_hits(c, vaddr, write)) {
-		address = qemu_plugin_get_hwaddr(info, vaddr);
-		if (!address || qemu_plugin_hwaddr_is_io(address))
+		address = in_memory(info, vaddr);
+		if (!address)
 			return;
 		access_line(c, vaddr, qemu_plugin_hwaddr_phys_addr(address), write,
 			    (uint64_t)(uintptr_t)data | DATA_FLAGS);
