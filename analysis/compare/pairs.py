@@ -72,7 +72,7 @@ class Pairing:
 
 def subject_of(key: CellKey, common: Common | None = None) -> Subject:
     """The subject of which a cell is a repetition; `common` replaces parts of its key."""
-    named = key.model_copy(update=common)
+    named = key.model_copy(update=common) if common else key
     workers = [(name, n) for name, n in named.crew.items() if name == WORKERS_PER_CPU]
     return Subject(
         workload=named.workload,

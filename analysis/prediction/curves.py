@@ -65,7 +65,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Interval:
-    """A predicted value and its interval (`rule.LEVEL`)."""
+    """A value and its interval: a predicted one (`rule.LEVEL`), or a rate and its spread."""
 
     value: float
     low: float
@@ -125,7 +125,7 @@ class Prediction:
         """Operations per second."""
         point = self.anchor
         value = rule.scaled(self.start.rates, self.simulated, self.at, self.cores)
-        spread = Ratio(point.median, point.spread.low, point.spread.high)
+        spread = Interval(point.median, point.spread.low, point.spread.high)
         return self._interval("rate", value, spread)
 
     @property
@@ -154,13 +154,13 @@ class Prediction:
     def _width(self, quantity: Quantity) -> float:
         return self._record.width(quantity, self.at, self.cores).log
 
-    def _interval(self, quantity: Quantity, value: float, measured: Ratio) -> Interval:
+    def _interval(self, quantity: Quantity, value: float, measured: Ratio | Interval) -> Interval:
         """The width of the record, or of the repetitions if they differ by more."""
         factor = math.exp(max(self._width(quantity), self._deviation(measured)))
         return Interval(value, value / factor, value * factor)
 
     @staticmethod
-    def _deviation(of: Ratio) -> float:
+    def _deviation(of: Ratio | Interval) -> float:
         return math.log(max(of.high / of.value, of.value / of.low))
 
 
