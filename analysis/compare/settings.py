@@ -31,7 +31,7 @@ class Settings(Strict):
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="confidence of intervals")
     power: float = Field(default=0.95, gt=0.5, lt=1, description="power of the smallest change")
-    resamples: int = Field(default=4999, ge=999, description="resamples of the bootstrap")
+    resamples: int = Field(default=4999, ge=999, le=99999, description="resamples of the bootstrap")
     seed: int = Field(default=0, ge=0)
     pause: float = Field(
         default=0.3,

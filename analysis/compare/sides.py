@@ -3,13 +3,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from fscale.analysis.compare.model import RunRef
-from fscale.analysis.metrics import METRICS, Metric
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.reader import Results, as_typed, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
@@ -34,9 +35,16 @@ class AbRecord(Strict):
     pair_looks: list[int] = Field(
         default=[], description="pairs at which it looked, if both sides took turns"
     )
-    metrics: tuple[Metric, ...] = Field(
-        default=METRICS, min_length=1, description="metrics by which it was judged"
-    )
+    settings: Settings = Field(default=Settings(), description="rules by which it was judged")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _metrics_alone(cls, given: Any) -> Any:
+        """A record of a version that kept no other rule than the metrics."""
+        if isinstance(given, dict) and "metrics" in given and "settings" not in given:
+            rest = {name: value for name, value in given.items() if name != "metrics"}
+            return rest | {"settings": {"metrics": given["metrics"]}}
+        return given
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Sides:
     interleaved: bool = False
     looks: tuple[int, ...] = ()
     pair_looks: tuple[int, ...] = ()
-    metrics: tuple[Metric, ...] = METRICS
+    settings: Settings = field(default_factory=Settings)
     """by which an interleaved run was judged"""
 
     @property
@@ -91,7 +99,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
         interleaved=True,
         looks=tuple(record.looks),
         pair_looks=tuple(record.pair_looks),
-        metrics=record.metrics,
+        settings=record.settings,
     )
 
 

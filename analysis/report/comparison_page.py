@@ -11,7 +11,6 @@ from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
-from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
 from fscale.analysis.members import Member
 from fscale.analysis.report.against import Against
@@ -131,7 +130,7 @@ def _section(report: Report) -> str | None:
         return None
     try:
         sides = open_sides(run_dir, None)
-        return fragment(compare(sides, Settings(metrics=sides.metrics)))
+        return fragment(compare(sides, sides.settings))
     except FscaleError as error:
         # The report also shows an incomplete run.
         return Markup("<p>No verdict: {}</p>").format(str(error))

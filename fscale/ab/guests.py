@@ -315,7 +315,7 @@ class Booted(EveryPointAtOnce, ABC):
         run.warnings += list(dict.fromkeys(self.warnings))
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)
-        record.save(self.store, base, new, progress.looks, self.plan.settings.metrics)
+        record.save(self.store, base, new, progress.looks, self.plan.settings)
 
 
 class Guests(Booted):

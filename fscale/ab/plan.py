@@ -52,7 +52,7 @@ class Plan:
         """Write run.json and ab.json; `looks` replaces the planned ones if they differ."""
         self.store.save_run(self.run)
         base, new = (str(self.run.suite[side]) for side in ("base", "new"))
-        record.save(self.store, base, new, looks or self.looks, self.settings.metrics)
+        record.save(self.store, base, new, looks or self.looks, self.settings)
 
 
 def make(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from fscale.analysis.compare.sequential import ended
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
-from fscale.analysis.metrics import Metric
 from fscale.model.store import AB_FILE, Store
 
 
@@ -31,14 +31,14 @@ class Looks:
         return replace(self, pairs=looks) if sliced else replace(self, whole=looks)
 
 
-def save(store: Store, base: str, new: str, looks: Looks, metrics: tuple[Metric, ...]) -> None:
+def save(store: Store, base: str, new: str, looks: Looks, settings: Settings) -> None:
     """Write ab.json; `base` and `new` are the sides as the user named them."""
     record = AbRecord(
         base=base,
         new=new,
         looks=list(looks.whole),
         pair_looks=list(looks.pairs),
-        metrics=metrics,
+        settings=settings,
     )
     store.save(AB_FILE, record.model_dump_json(by_alias=True, indent=1) + "\n")
 

@@ -99,6 +99,7 @@ def execute(source: Simulated) -> None:
         FscaleError: no point is good on side A, or guests ended repeatedly.
         Interrupted: the user interrupted it.
     """
-    record.save(source.store, source.texts["A"], source.texts["B"], source.looks, ("count",))
+    texts, settings = source.texts, source.aim.settings
+    record.save(source.store, texts["A"], texts["B"], source.looks, settings)
     with runs.recorded(source.run, source.store):
         loop.measure(source, source.aim, math.inf, Quiet())

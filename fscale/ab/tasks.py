@@ -107,4 +107,4 @@ def _store(store: Store, old: Run | None, answer: Answer) -> None:
         run.started, run.command = old.started, [*old.command, *run.command]
     store.save_run(run)
     looks = record.Looks(tuple(ab_record.looks), tuple(ab_record.pair_looks))
-    record.save(store, ab_record.base, ab_record.new, looks, ab_record.metrics)
+    record.save(store, ab_record.base, ab_record.new, looks, ab_record.settings)

@@ -25,16 +25,16 @@ def compare(
     *,
     metrics: Sequence[Metric] | None = None,
     margin: float | None = None,
-    fdr: float = 0.01,
+    fdr: float | None = None,
     allow_different: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Judge whether NEW is slower than BASE: a row for each verdict, regressions first.
 
     `base` and `new` are results directories; without `new`, `base` is a run of `fscale ab` or
-    `fscale gate`, which contains both sides. `metrics`: what is judged; by default that by which
-    such a run was judged, or else what `fscale compare` judges. `margin`: relative changes of a
-    rate smaller than this are ignored (default: 0.05, in slices 0.02). `fdr`: false discovery rate
-    over all tests. `allow_different`: differences despite which the runs are compared, as
+    `fscale gate`, which contains both sides, and whose own rules are the defaults. `metrics`: what
+    is judged (default: what `fscale compare` judges). `margin`: relative changes of a rate smaller
+    than this are ignored (default: 0.05, in slices 0.02). `fdr`: false discovery rate over all
+    tests (default: 0.01). `allow_different`: differences despite which the runs are compared, as
     `--allow-different`.
 
     The frame's `attrs` have `units` and `meanings` of the columns, `conclusion` (the answer in a
@@ -45,14 +45,16 @@ def compare(
             valid, or there are too few repetitions for any verdict.
     """
     sides = open_sides(Path(base), None if new is None else Path(new))
-    margins = {} if margin is None else {"margin": margin, "slice_margin": margin}
+    given = {
+        "metrics": tuple(metrics) if metrics else None,
+        "margin": margin,
+        "slice_margin": margin,
+        "fdr": fdr,
+        "allow_different": tuple(allow_different),
+    }
+    known = {name: value for name, value in given.items() if value is not None}
     try:
-        settings = Settings(
-            metrics=tuple(metrics or sides.metrics),
-            fdr=fdr,
-            allow_different=tuple(allow_different),
-            **margins,
-        )
+        settings = Settings.model_validate(sides.settings.model_dump() | known)
     except ValidationError as error:
         raise FscaleError(first_error(error)) from None
     comparison = judging.compare(sides, settings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.booted import ControlOptions, compare_boots
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.given import is_given, refuse_given
@@ -126,7 +127,7 @@ def _ab(
     from fscale.ab.methods import PairedMethod, method_of  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
 
-    settings, outputs = judged.settings, written.outputs
+    settings, outputs = judged.over(Settings()), written.outputs
     sides = parse(base), parse(new)
     in_guests = any(side.of_guest for side in sides)
     method = method_of(in_guests=in_guests, slices=slices, on=on)

@@ -126,7 +126,7 @@ def _bisect(
     from fscale.analysis.formats.comparison import Outputs  # noqa: PLC0415
 
     console = terminal(error=True)
-    settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
+    settings = judged.over(Settings(allow_different=tuple(allow_different or ())))
     outputs = Outputs()
     try:
         submitted.refuse_unwritten(kcidb is not None)

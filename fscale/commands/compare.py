@@ -109,6 +109,8 @@ def register(app: typer.Typer) -> None:
         docs/reference/comparison-outputs.md describes the outputs, docs/design/statistics.md the
         statistics.
 
+        A run of `fscale ab` is judged by its own rules, but for those that are given.
+
         BASE and NEW may be results of `fscale commute`: their pairs of calls are then compared.
 
         Exit codes: 0: no regression. 1: a point is slower, fails in NEW only, or calls newly
@@ -122,12 +124,11 @@ def register(app: typer.Typer) -> None:
             refuse_given(context, _of_runs(context), "results of `fscale commute`")
             _compare_conflicts(base, new, outputs.json)
             return
-        settings = judged.settings.model_copy(
-            update={"seed": seed, "allow_different": tuple(allow_different or ())}
-        )
         sides = open_sides(base, new)
         if sides.counted:
             refuse_given(
                 context, _OF_RATES, "a run of `fscale gate`, whose counts are judged by fixed rules"
             )
-        judge(sides, settings, outputs, everything)
+        settings = judged.over(sides.settings)
+        own = {"seed": seed, "allow_different": tuple(allow_different or ())}
+        judge(sides, settings.model_copy(update=own), outputs, everything)

@@ -45,11 +45,13 @@ class JudgeOptions:
         ),
     ] = None
     count_margin: Annotated[
-        float,
+        float | None,
         fraction_option(
-            "Ignore relative changes of counted work per operation smaller than this.", least=0.0001
+            "Ignore relative changes of counted work per operation smaller than this. "
+            "Default: 0.01.",
+            least=0.0001,
         ),
-    ] = 0.01
+    ] = None
     latency_margin: Annotated[
         float | None,
         fraction_option(
@@ -57,35 +59,38 @@ class JudgeOptions:
         ),
     ] = None
     pause: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             max=10,
             metavar="SECONDS",
             help='Longest pause of a worker that "same" must exclude in slices; it takes 78 times '
-            "as much work of each side. 0: whatever work was done.",
+            "as much work of each side. 0: whatever work was done. Default: 0.3.",
             rich_help_panel=JUDGING,
         ),
-    ] = 0.3
+    ] = None
     fdr: Annotated[
-        float,
+        float | None,
         fraction_option(
-            "False discovery rate over all tests of the comparison together.",
+            "False discovery rate over all tests of the comparison together. Default: 0.01.",
             least=0.0001,
             most=0.5,
         ),
-    ] = 0.01
+    ] = None
 
-    @property
-    def settings(self) -> Settings:
-        """The rules; --margin applies to whole repetitions and to slices.
+    def over(self, rules: Settings) -> Settings:
+        """`rules` with what was given in place; --margin is of whole repetitions and of slices.
 
         Raises:
             FscaleError: there is no such metric, or a margin applies to none of them.
         """
-        metrics = parse_metrics(self.metric)
+        metrics = parse_metrics(self.metric) if self.metric else rules.metrics
         latencies = [metric for metric in metrics if metric in LATENCIES]
-        given: dict[str, float] = {}
+        given: dict[str, Any] = {
+            name: value
+            for name in ("count_margin", "pause", "fdr")
+            if (value := getattr(self, name)) is not None
+        }
         if self.margin is not None:
             if len(latencies) == len(metrics):
                 raise FscaleError(
@@ -99,20 +104,18 @@ class JudgeOptions:
                     f"--metric: {', '.join(LATENCIES)}"
                 )
             given["latency_margin"] = self.latency_margin
-        return Settings(
-            metrics=metrics, count_margin=self.count_margin, pause=self.pause, fdr=self.fdr, **given
-        )
+        return rules.model_copy(update=given | {"metrics": metrics})
 
 
-def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:
-    """Return the metrics to judge: METRICS if none is named.
+def parse_metrics(names: list[str]) -> tuple[Metric, ...]:
+    """Return the metrics to judge.
 
     Raises:
         FscaleError: there is no such metric.
     """
-    wrong = set(names or ()) - set(EVERY)
+    wrong = set(names) - set(EVERY)
     if wrong:
         raise FscaleError(
             f"--metric {', '.join(sorted(wrong))}: no such metric; give one of {', '.join(EVERY)}"
         )
-    return tuple(m for m in EVERY if m in (names or METRICS))
+    return tuple(m for m in EVERY if m in names)

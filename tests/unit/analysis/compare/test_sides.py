@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+import fscale
 from fscale.analysis.compare import answer, locks, wording
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.locks import changed_locks, shares
@@ -24,7 +26,8 @@ from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
 from fscale.analysis.formats import console, junit, ktap, mail, markdown
 from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 from fscale.analysis.reader import load
-from fscale.analysis.report import comparison_page
+from fscale.analysis.report import build, comparison_page
+from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, KernelBuild
 from tests.support.synthetic import cell, key, machine, sliced, write_run
@@ -66,6 +69,30 @@ def refusal(*sides: Path | None, **settings: Any) -> str:
     with pytest.raises(FscaleError) as caught:
         judged(*sides, **settings)  # type: ignore[arg-type]
     return str(caught.value)
+
+
+def by_command(directory: Path, *options: str) -> str:
+    done = CliRunner().invoke(app, ["compare", str(directory), "--json", *options])
+    (row,) = json.loads(done.stdout)["judgements"]
+    return str(row["verdict"])
+
+
+def test_a_run_of_two_sides_is_judged_by_its_own_rules(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    both = [cell(key(n, side="A"), rate) for n, rate in enumerate(RATES, 1)]
+    both += [cell(key(n, side="B"), 0.93 * rate) for n, rate in enumerate(RATES, 1)]
+    written(directory, both)
+    verdict = {}
+    for margin in (0.05, 0.2):
+        record = RECORD | {"new": "ext4", "settings": {"metrics": ["throughput"], "margin": margin}}
+        (directory / "ab.json").write_text(json.dumps(record))
+        verdict[margin] = by_command(directory)
+        assert list(fscale.compare(directory).verdict) == [verdict[margin]]
+        page = build(directory).read_text()
+        table = page.partition('aria-label="Table of verdicts"')[2].partition("</table>")[0]
+        assert ("slower" in table) is (verdict[margin] == "slower")
+        assert by_command(directory, "--margin", "0.01") == "slower"
+    assert verdict == {0.05: "slower", 0.2: "same"}
 
 
 def test_two_runs_and_where_they_come_from(tmp_path: Path) -> None:
