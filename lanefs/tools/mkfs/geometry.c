@@ -96,7 +96,8 @@ static uint64_t smallest_domain(const struct lanefs_layout *layout, uint64_t inc
 }
 
 /* Cuts up @size bytes, and returns the blocks that it takes at least to cut them up so. */
-static uint64_t lay_out(struct geometry *geometry, uint64_t size, const struct wishes *wishes, long cpus)
+static uint64_t lay_out(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
+			long cpus)
 {
 	uint64_t blocks = size / LANEFS_BLOCK_SIZE;
 	uint64_t domains = choose_domains(size, wishes->domains, cpus);
@@ -119,8 +120,8 @@ static uint64_t lay_out(struct geometry *geometry, uint64_t size, const struct w
 }
 
 /*
- * A size that is enough, from one that is not: what a larger file system takes for metadata is added
- * until nothing is missing. It is the least one unless there are fewer inodes per byte on the way.
+ * A size that is enough, from one that is not: what a larger file system takes for metadata is
+ * added until nothing is missing. It is the least one unless the inodes per byte change on the way.
  */
 static uint64_t enough_blocks(uint64_t blocks, const struct wishes *wishes, long cpus)
 {

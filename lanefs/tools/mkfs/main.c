@@ -211,7 +211,7 @@ static void open_target(struct device *device, const char *path)
 static uint64_t choose_size(const struct options *options, const struct device *device)
 {
 	if (options->size > device->size)
-		die(1, "%s is too small: it has %llu bytes (%llu blocks), and %llu are wanted",
+		die(1, "%s has %llu bytes (%llu blocks): too few for a size of %llu bytes",
 		    options->path, (unsigned long long)device->size,
 		    (unsigned long long)device->size / LANEFS_BLOCK_SIZE,
 		    (unsigned long long)options->size);
