@@ -72,10 +72,11 @@ _PROGRAMS = {
     ),
     "mkfs.f2fs": _Program(valued="acCdeEglHoORsStTUwzZ", lists="O", repeated="c", makes_none="V"),
     "mkfs.lanefs": _Program(
-        valued="AdiJLU",
+        valued="AbdiJLsU",
         long={
             **{"domains": "d", "journal": "J", "inodes": "i", "alloc": "A", "label": "L"},
-            **{"uuid": "U", "force": "f", "no-discard": "K", "quiet": "q"},
+            **{"block-size": "b", "size": "s", "uuid": "U", "force": "f", "no-discard": "K"},
+            **{"quiet": "q"},
         },
         makes_none="h",
     ),

@@ -95,41 +95,60 @@ static uint64_t smallest_domain(const struct lanefs_layout *layout, uint64_t inc
 	       LANEFS_SEGMENT_BLOCKS;
 }
 
-void choose_geometry(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
-		     long cpus)
+/* Cuts up @size bytes, and returns the blocks that it takes at least to cut them up so. */
+static uint64_t lay_out(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
+			long cpus)
 {
 	uint64_t blocks = size / LANEFS_BLOCK_SIZE;
 	uint64_t domains = choose_domains(size, wishes->domains, cpus);
-	uint64_t domain_blocks, domain_inodes, journal_blocks, least;
-	uint64_t incompat = wishes->log ? LANEFS_INCOMPAT_LOG : 0;
+	uint64_t domain_blocks = blocks > DOMAIN_START ? (blocks - DOMAIN_START) / domains : 0;
 	struct lanefs_layout layout;
 
-	if (wishes->inodes > blocks * LANEFS_INODES_PER_BLOCK)
-		die(1, "--inodes %llu do not fit on a device of %llu MiB",
-		    (unsigned long long)wishes->inodes, (unsigned long long)(size / MIB));
-	domain_blocks = blocks > DOMAIN_START ? (blocks - DOMAIN_START) / domains : 0;
-	journal_blocks = choose_journal(domain_blocks, wishes->journal_blocks);
-	domain_inodes = choose_inodes(size, domain_blocks, domains, wishes->inodes);
-	lanefs_domain_layout(&layout, 0, DOMAIN_START, domain_blocks, domain_inodes,
-			     (uint32_t)journal_blocks, incompat);
-	least = smallest_domain(&layout, incompat);
-	if (least > domain_blocks)
-		die(1, "the device is too small: %llu domains with %llu KiB of metadata and journal"
-		    " each need %llu MiB, it has %llu MiB. Use a larger device or fewer --domains",
-		    (unsigned long long)domains,
-		    (unsigned long long)(layout.data - layout.base) * LANEFS_BLOCK_SIZE / 1024,
-		    (unsigned long long)((least * domains + DOMAIN_START) * LANEFS_BLOCK_SIZE /
-					 MIB + 1),
-		    (unsigned long long)(size / MIB));
-
 	*geometry = (struct geometry){
-		.incompat = incompat,
+		.incompat = wishes->log ? LANEFS_INCOMPAT_LOG : 0,
 		.blocks = blocks,
 		.domain_start = DOMAIN_START,
 		.domain_blocks = domain_blocks,
-		.domain_inodes = domain_inodes,
+		.domain_inodes = choose_inodes(size, domain_blocks, domains, wishes->inodes),
 		.domains = (uint32_t)domains,
-		.journal_blocks = (uint32_t)journal_blocks,
+		.journal_blocks = (uint32_t)choose_journal(domain_blocks, wishes->journal_blocks),
 		.span_dirs = SPAN_DIRS,
 	};
+	lanefs_domain_layout(&layout, 0, DOMAIN_START, domain_blocks, geometry->domain_inodes,
+			     geometry->journal_blocks, geometry->incompat);
+	return DOMAIN_START + domains * smallest_domain(&layout, geometry->incompat);
+}
+
+/*
+ * A size that is enough, from one that is not: what a larger file system takes for metadata is
+ * added until nothing is missing. It is the least one unless the inodes per byte change on the way.
+ */
+static uint64_t enough_blocks(uint64_t blocks, const struct wishes *wishes, long cpus)
+{
+	struct geometry geometry;
+	uint64_t needed = blocks;
+
+	do {
+		blocks = needed;
+		needed = lay_out(&geometry, blocks * LANEFS_BLOCK_SIZE, wishes, cpus);
+	} while (needed > blocks);
+	return blocks;
+}
+
+void choose_geometry(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
+		     long cpus)
+{
+	uint64_t blocks = size / LANEFS_BLOCK_SIZE, enough;
+
+	if (wishes->inodes > blocks * LANEFS_INODES_PER_BLOCK)
+		die(1, "--inodes %llu do not fit into %llu MiB",
+		    (unsigned long long)wishes->inodes, (unsigned long long)(size / MIB));
+	if (lay_out(geometry, size, wishes, cpus) <= blocks)
+		return;
+	enough = enough_blocks(blocks, wishes, cpus);
+	die(1, "%llu blocks (%llu KiB) are too small a size for %u domain%s: %llu blocks (%llu KiB)"
+	    " are enough", (unsigned long long)blocks,
+	    (unsigned long long)blocks * LANEFS_BLOCK_SIZE / 1024, geometry->domains,
+	    geometry->domains == 1 ? "" : "s", (unsigned long long)enough,
+	    (unsigned long long)enough * LANEFS_BLOCK_SIZE / 1024);
 }

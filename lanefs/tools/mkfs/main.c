@@ -21,16 +21,18 @@
 #define USAGE_CODE 2
 
 static const char help[] =
-"Usage: mkfs.lanefs [OPTION]... DEVICE\n"
-"Makes an empty lanefs on a block device, or in a file of the wanted size.\n"
+"Usage: mkfs.lanefs [OPTION]... DEVICE [BLOCKS]\n"
+"Makes an empty lanefs on a block device, or in a file. It uses all of it, or only the\n"
+"first BLOCKS blocks.\n"
 "\n"
+"  -b, --block-size SIZE size of a block, of which BLOCKS are counted: 4096, no other\n"
 "  -d, --domains N       divide the device into N domains (default: one per CPU, at most 64,\n"
 "                        and none smaller than 32 MiB)\n"
 "  -J, --journal SIZE    size of each domain's journal, such as 16M (default: 1/16 of the\n"
 "                        domain, from 4M to 64M)\n"
 "  -i, --inodes N        inodes of the whole file system (default: one per 16 KiB, per\n"
 "                        8 KiB on a device below 4 GiB, and per 4 KiB below 512 MiB)\n"
-"  -s, --size SIZE       use only the first SIZE of the device, such as 256M (default: all)\n"
+"  -s, --size SIZE       the same as BLOCKS in bytes, such as 256M\n"
 "  -A, --alloc KIND      extent: overwrite data in place (default); log: write new data to\n"
 "                        free segments and leave the old data in place (log-structured)\n"
 "  -L, --label NAME      volume label, at most 32 bytes\n"
@@ -45,6 +47,7 @@ static const char help[] =
 "  mkfs.lanefs /dev/vdb\n"
 "  mkfs.lanefs -f --domains 8 --label scratch /dev/vdb\n"
 "  mkfs.lanefs --alloc log /dev/vdb\n"
+"  mkfs.lanefs -b 4096 /dev/vdb 65536\n"
 "  truncate -s 1G image && mkfs.lanefs --domains 4 image\n"
 "\n"
 "Exit code: 0 success, 1 failure, 2 wrong arguments.\n";
@@ -67,18 +70,18 @@ static uint64_t parse_number(const char *name, const char *text, bool units)
 	errno = 0;
 	number = strtoull(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || !number)
-		die(USAGE_CODE, "--%s takes a number above 0; it was given \"%s\"", name, text);
+		die(USAGE_CODE, "%s takes a number above 0; it was given \"%s\"", name, text);
 	if (errno)
-		die(USAGE_CODE, "--%s: %s is too large", name, text);
+		die(USAGE_CODE, "%s: %s is too large", name, text);
 	if (!*end)
 		return number;
 	letter = strchr(letters, *end);
 	if (!units || !letter || end[1])
-		die(USAGE_CODE, "--%s takes a number%s; it was given \"%s\"", name,
+		die(USAGE_CODE, "%s takes a number%s; it was given \"%s\"", name,
 		    units ? ", optionally with K, M, G or T" : "", text);
 	for (int i = 0; i <= letter - letters; i++)
 		if (__builtin_mul_overflow(number, 1024, &number))
-			die(USAGE_CODE, "--%s: %s is too large", name, text);
+			die(USAGE_CODE, "%s: %s is too large", name, text);
 	return number;
 }
 
@@ -88,6 +91,25 @@ static uint64_t parse_blocks(const char *name, const char *text)
 	uint64_t bytes = parse_number(name, text, true);
 
 	return bytes / LANEFS_BLOCK_SIZE + !!(bytes % LANEFS_BLOCK_SIZE);
+}
+
+static void check_block_size(const char *text)
+{
+	uint64_t size = parse_number("--block-size", text, true);
+
+	if (size != LANEFS_BLOCK_SIZE)
+		die(USAGE_CODE, "--block-size: lanefs has blocks of %d bytes only, not of %llu",
+		    LANEFS_BLOCK_SIZE, (unsigned long long)size);
+}
+
+/* The size in bytes of as many blocks. */
+static uint64_t parse_block_count(const char *text)
+{
+	uint64_t size;
+
+	if (__builtin_mul_overflow(parse_number("BLOCKS", text, false), LANEFS_BLOCK_SIZE, &size))
+		die(USAGE_CODE, "BLOCKS: %s is too large", text);
+	return size;
 }
 
 /* Whether it is log-structured. */
@@ -101,6 +123,7 @@ static bool parse_alloc(const char *text)
 static void parse_arguments(struct options *options, int argc, char **argv)
 {
 	static const struct option long_options[] = {
+		{ "block-size", required_argument, NULL, 'b' },
 		{ "domains", required_argument, NULL, 'd' },
 		{ "journal", required_argument, NULL, 'J' },
 		{ "inodes", required_argument, NULL, 'i' },
@@ -119,19 +142,23 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .discard = true };
 	uuid_generate(options->identity.uuid);
-	while ((option = getopt_long(argc, argv, "d:J:i:s:A:L:U:fKqVh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "b:d:J:i:s:A:L:U:fKqVh", long_options,
+				     NULL)) != -1) {
 		switch (option) {
+		case 'b':
+			check_block_size(optarg);
+			break;
 		case 'd':
-			options->wishes.domains = parse_number("domains", optarg, false);
+			options->wishes.domains = parse_number("--domains", optarg, false);
 			break;
 		case 'J':
-			options->wishes.journal_blocks = parse_blocks("journal", optarg);
+			options->wishes.journal_blocks = parse_blocks("--journal", optarg);
 			break;
 		case 'i':
-			options->wishes.inodes = parse_number("inodes", optarg, false);
+			options->wishes.inodes = parse_number("--inodes", optarg, false);
 			break;
 		case 's':
-			options->size = parse_number("size", optarg, true);
+			options->size = parse_number("--size", optarg, true);
 			break;
 		case 'A':
 			options->wishes.log = parse_alloc(optarg);
@@ -164,6 +191,11 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			die_usage(USAGE_CODE);
 		}
 	}
+	if (argc - optind == 2) {
+		if (options->size)
+			die(USAGE_CODE, "give --size or BLOCKS, not both");
+		options->size = parse_block_count(argv[--argc]);
+	}
 	options->path = only_operand(USAGE_CODE, argc, argv);
 }
 
@@ -179,9 +211,10 @@ static void open_target(struct device *device, const char *path)
 static uint64_t choose_size(const struct options *options, const struct device *device)
 {
 	if (options->size > device->size)
-		die(1, "--size %llu is more than the %llu bytes of %s",
-		    (unsigned long long)options->size, (unsigned long long)device->size,
-		    options->path);
+		die(1, "%s has %llu bytes (%llu blocks): too few for a size of %llu bytes",
+		    options->path, (unsigned long long)device->size,
+		    (unsigned long long)device->size / LANEFS_BLOCK_SIZE,
+		    (unsigned long long)options->size);
 	return options->size ? options->size : device->size;
 }
 

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import re
 import struct
 import subprocess
 import zlib
@@ -56,12 +57,15 @@ def test_is_clean_and_as_asked_for(tmp_path, size, options, domains):
 
 
 @pytest.mark.parametrize("alloc", ["extent", "log"])
-def test_the_rest_of_a_device_is_left_alone(tmp_path, alloc):
+@pytest.mark.parametrize("blocks", [["--size", "40M"], ["-b", 4096, 10240], [10240]])
+def test_the_rest_of_a_device_is_left_alone(tmp_path, alloc, blocks):
     path = empty(tmp_path / "image", 80 * MIB)
     with path.open("r+b") as file:
         file.seek(40 * MIB)
         file.write(b"x" * lanefs.BLOCK)
-    done = lanefs.tool("mkfs.lanefs", "-f", "-d", 1, "--size", "40M", "-A", alloc, path)
+    *size, last = blocks
+    place = (path, last) if isinstance(last, int) else (last, path)
+    done = lanefs.tool("mkfs.lanefs", "-f", "-d", 1, "-A", alloc, *size, *place)
     assert done.returncode == 0, done.stderr
     shown = dump(path)
     assert shown["blocks"] == 40 * MIB // lanefs.BLOCK
@@ -73,11 +77,38 @@ def test_the_rest_of_a_device_is_left_alone(tmp_path, alloc):
         assert file.read(lanefs.BLOCK) == b"x" * lanefs.BLOCK
 
 
-def test_more_than_the_device_is_refused(tmp_path):
+@pytest.mark.parametrize(("options", "blocks"), [(["-s", 40 * MIB + 1], []), ([], [10241])])
+def test_more_than_the_device_is_refused(tmp_path, options, blocks):
     path = empty(tmp_path / "image", 40 * MIB)
-    done = lanefs.tool("mkfs.lanefs", "-s", 40 * MIB + 1, path)
-    assert (done.returncode, "--size" in done.stderr) == (1, True)
+    done = lanefs.tool("mkfs.lanefs", *options, path, *blocks)
+    assert (done.returncode, f"has {40 * MIB} bytes (10240 blocks)" in done.stderr) == (1, True)
     assert path.read_bytes() == bytes(40 * MIB)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-d", 1],
+        ["-d", 3],
+        ["-d", 1, "-i", 100],
+        ["-d", 2, "-J", "8M"],
+        ["-d", 1, "-A", "log"],
+        ["-d", 4, "-A", "log", "-i", 100],
+    ],
+)
+def test_too_small_a_size_is_refused_with_the_least_one(tmp_path, options):
+    path = empty(tmp_path / "image", 200 * MIB)
+    least = None
+    for blocks in (10, 1800):
+        done = lanefs.tool("mkfs.lanefs", *options, path, blocks)
+        (enough,) = re.findall(r": (\d+) blocks \(\d+ KiB\) are enough", done.stderr)
+        assert (done.returncode, least in {None, int(enough)}) == (1, True), done.stderr
+        least = int(enough)
+    assert lanefs.tool("mkfs.lanefs", *options, path, least - 1).returncode == 1
+    done = lanefs.tool("mkfs.lanefs", *options, path, least)
+    assert done.returncode == 0, done.stderr
+    done = lanefs.tool("fsck.lanefs", "-n", path)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
@@ -143,7 +174,7 @@ def test_a_log_needs_four_whole_segments_for_data(tmp_path):
     path = empty(tmp_path / "image", 15 * MIB - lanefs.BLOCK)
     options = ("-d", 1, "-i", 100)
     done = lanefs.tool("mkfs.lanefs", *options, "--alloc", "log", path)
-    assert (done.returncode, "the device is too small" in done.stderr) == (1, True)
+    assert (done.returncode, "too small a size" in done.stderr) == (1, True)
     assert path.read_bytes() == bytes(15 * MIB - lanefs.BLOCK)
     done = lanefs.tool("mkfs.lanefs", *options, path)
     assert (done.returncode, "log-structured" in done.stdout) == (0, False), done.stderr
@@ -286,7 +317,7 @@ def test_superblocks_of_an_older_lanefs_are_removed(tmp_path):
         (2, ["--domains", "0", "IMAGE"], '"0"'),
         (2, ["--domains", "many", "IMAGE"], '"many"'),
         (1, ["--domains", "257", "IMAGE"], "256"),
-        (1, ["--domains", "9", "IMAGE"], "too small"),
+        (1, ["--domains", "9", "IMAGE"], "too small a size for 9 domains"),
         (1, ["--journal", "1M", "IMAGE"], "too small"),
         (2, ["--journal", "1X", "IMAGE"], "K, M, G or T"),
         (2, ["--journal", "99999999999T", "IMAGE"], "too large"),
@@ -302,7 +333,13 @@ def test_superblocks_of_an_older_lanefs_are_removed(tmp_path):
         (2, ["--alloc", "", "IMAGE"], "extent or log"),
         (2, ["--label", "x" * 33, "IMAGE"], "more than 32"),
         (2, ["--uuid", "nonsense", "IMAGE"], "nonsense"),
-        (2, ["IMAGE", "IMAGE"], "one device"),
+        (2, ["IMAGE", "IMAGE"], "BLOCKS takes a number above 0"),
+        (2, ["IMAGE", "0"], "BLOCKS takes a number above 0"),
+        (2, ["IMAGE", "4M"], "BLOCKS takes a number"),
+        (2, ["IMAGE", "4503599627370496"], "BLOCKS: 4503599627370496 is too large"),
+        (2, ["IMAGE", "4000", "4000"], "one device"),
+        (2, ["-s", "16M", "IMAGE", "4000"], "not both"),
+        (2, ["-b", "1024", "IMAGE"], "blocks of 4096 bytes only, not of 1024"),
         (2, [], "one device"),
         (2, ["--what"], "--help"),
         (1, ["/dev/null"], "neither"),

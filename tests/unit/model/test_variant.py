@@ -76,6 +76,8 @@ def test_arguments_for_mke2fs_are_one_list(more: list[str], option: str, wanted:
          ["mkfs", "-t", "ext4", "-E", "nodiscard,stride=2", "{device}"]),
         (["mkfs.lanefs", "-q", "--domains", "1", "{device}"], ["-d2"],
          ["mkfs.lanefs", "-q", "-d2", "{device}"]),
+        (["mkfs.lanefs", "-s", "1G", "{device}"], ["--size", "2G", "-b", "4096"],
+         ["mkfs.lanefs", "--size", "2G", "-b", "4096", "{device}"]),
         # A TOML file that gives an option twice means both.
         (["mkfs.ext4", "-E", "lazy_itable_init=0", "-E", "stride=2", "{device}"], [],
          ["mkfs.ext4", "-E", "lazy_itable_init=0,stride=2", "{device}"]),
