@@ -142,7 +142,7 @@ def read(results: Results) -> Kept:
     remark = ""
     if len(good) < len(known):
         count = plural(len(known) - len(good), "prediction")
-        remark = f"{count} of {name} left out, because the curves were measured again since"
+        remark = f"left out of {name}: {count} from other cells than the run has now"
     return Kept(file, tuple(good.values()), remark)
 
 
