@@ -112,7 +112,7 @@ $(DOCS)/venv/.installed: docs/requirements.lock
 
 docs: $(DOCS)/venv/.installed generated man
 	$(VENV)/bin/python -m docs.scripts.check
-	for kind in run cell compare commute conflicts; do \
+	for kind in run cell compare commute conflicts predictions; do \
 		bin/fscale schema $$kind > $(DOCS)/schemas/$$kind.schema.json || exit; done
 	$(SPHINX) -b html docs $(DOCS)/html
 	@echo $(DOCS)/html/index.html

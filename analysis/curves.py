@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis.control import Control
+from fscale.analysis.prediction.model import Range, StoredPrediction
 from fscale.analysis.summary import Point, Ratio
 from fscale.model import crew
 from fscale.model.bench import Descriptor
@@ -44,6 +45,8 @@ class Curve:
     """the run's label in a report of several"""
     control: Control | None = None
     """the controls; None: a core is taken to give the same at each core count"""
+    predicted: tuple[StoredPrediction, ...] = ()
+    """points that nobody measured, ascending by cores; only `beyond` and `untold` have them"""
 
     @property
     def series(self) -> str:
@@ -82,6 +85,29 @@ class Curve:
     def peak(self) -> Point:
         """The point with the highest median; the fewest cores among equals."""
         return max(self.points, key=lambda p: (p.median, -p.key.cores))
+
+    @cached_property
+    def beyond(self) -> tuple[tuple[int, Range], ...]:
+        """The predicted curve: cores and operations per second; empty if nothing can be told.
+
+        It begins at the measured point that it meets, with the spread of that one.
+        """
+        told = [(one.key.cores, one.rate) for one in self.predicted if one.rate]
+        at = self.predicted[0].anchor_cores if told else None
+        start = next((p for p in self.points if p.key.cores == at), None)
+        if start is None:
+            return ()
+        spread = Range(value=start.median, low=start.spread.low, high=start.spread.high)
+        return ((start.key.cores, spread), *told)
+
+    @property
+    def untold(self) -> str:
+        """A sentence that says at which cores prediction cannot tell, and why; else empty."""
+        untold = [one for one in self.predicted if one.rate is None]
+        if not untold:
+            return ""
+        counts = ", ".join(str(one.key.cores) for one in untold)
+        return f"cannot tell {self.name} at {counts} cores (speed-up {untold[0].reason})"
 
     def speedup(self, point: Point) -> Ratio | None:
         """Throughput of `point` relative to the base; None without a base, or for the base."""
@@ -189,6 +215,16 @@ class Panel:
         return sorted({p.key.cores for p in self.points})
 
     @property
+    def drawn(self) -> list[int]:
+        """All core counts at which a point is drawn, measured or predicted, rising."""
+        return sorted({*self.cores, *(count for c in self.curves for count, _ in c.beyond)})
+
+    @property
+    def untold(self) -> list[str]:
+        """A sentence for each curve of which prediction cannot tell how it goes on."""
+        return [curve.untold for curve in self.curves if curve.untold]
+
+    @property
     def ideal(self) -> Ideal | None:
         """Linear scaling from the fastest base; None if no curve has a base and another point."""
         rising = [c for c in self.curves if c.base is not None and len(c.points) > 1]
@@ -262,6 +298,11 @@ class Page:
     def cores(self) -> list[int]:
         """All core counts, rising."""
         return sorted({n for p in self.panels for n in p.cores})
+
+    @property
+    def predicted(self) -> bool:
+        """Whether a predicted curve is drawn."""
+        return any(curve.beyond for panel in self.panels for curve in panel.curves)
 
     @property
     def names(self) -> list[str]:

@@ -22,6 +22,8 @@ def curve_svg(panel: Panel, lines: dict[str, LineStyle], prefix: str) -> str:
         plots.draw_curves(ax, panel, lines)
         ax.yaxis.set_label_coords(-0.13, 0.5)
         label = f"{panel.name}: throughput against cores for {', '.join(_names(panel))}"
+        if panel.drawn != panel.cores:
+            label += f"; beyond {panel.cores[-1]} cores predicted"
         return svg.inline(svg.raw(figure), prefix, label)
 
 
@@ -65,6 +67,11 @@ def curve_key(
 def ideal_key(prefix: str) -> str:
     """The legend's sample of linear scaling."""
     return _key_svg(plots.ideal_key(), prefix)
+
+
+def predicted_key(prefix: str) -> str:
+    """The legend's sample of a predicted curve."""
+    return _key_svg(plots.predicted_key(), prefix)
 
 
 def given_key(prefix: str) -> str:

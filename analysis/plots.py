@@ -21,6 +21,7 @@ from fscale.analysis.style import (
     GRID,
     MUTED,
     PAPER,
+    PREDICTED,
     LineStyle,
     dashes,
     speedup_colours,
@@ -32,11 +33,14 @@ _SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55
 _KIND: dict[str, Any] = _SOCKET | {"linestyle": (0, (4, 2)), "linewidth": 0.9, "alpha": 0.9}
 _TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
 _GIVEN: dict[str, Any] = {"color": MUTED.light, "linestyle": "-", "linewidth": 1.6, "alpha": 0.6}
+_PREDICTED: dict[str, Any] = {"linestyle": PREDICTED, "linewidth": 1.2}
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
 _BEYOND: dict[str, Any] = {"marker": 6, "color": MUTED.light, "linestyle": "none"}  # a caret up
 
 LINEAR_WITHIN = 3.0  # times the highest point, up to which the axis shows linear scaling
+BEYOND = "predicted, with its interval"
+"""the legend's name of the curves beyond the measured ones"""
 LONGEST = 28  # characters of a bar's label
 DIGIT = 0.65  # ems that a digit takes at most
 EDGE = 1.0  # points of a hollow marker, which some styles give none
@@ -101,22 +105,27 @@ def draw_curves(ax: Axes, panel: Panel, lines: Mapping[str, LineStyle], ideal: b
     at its end says that it goes on above the plot, which it does if the curves would be too low in
     a plot that shows all of it. The solid grey line beside it is the control, if one ran. A thin
     vertical line follows each full socket, a dashed one marks where slower cores are added; the
-    background is grey where hardware threads share cores.
+    background is grey where hardware threads share cores. A dashed line in a band is a predicted
+    curve with its interval.
     """
-    top = max(p.spread.high for p in panel.points)
+    predicted = [of.high for curve in panel.curves for _, of in curve.beyond]
+    top = max([p.spread.high for p in panel.points] + predicted)
     divisor, label = scaled_unit(top, panel.unit)
     single = len(panel.cores) == 1
     for i, curve in enumerate(panel.curves):
         shift = 0.09 * (i - (len(panel.curves) - 1) / 2) if single else 0.0
         _draw_curve(ax, curve, lines[curve.series], divisor, shift, f"curve-{i}")
+        if curve.beyond:
+            _draw_predicted(ax, curve, lines[curve.series], divisor, f"predicted-{i}")
     height = 1.08 * top
     if ideal and not single:
         height = _draw_ideal(ax, panel, top, divisor)
-    cores = panel.cores
+    cores = panel.drawn
     margin = 0.5 if single else 0.06 * (cores[-1] - cores[0])
     ax.set_xlim(cores[0] - margin, cores[-1] + margin)
     if panel.layout and not single:
-        _draw_layout(ax, panel.layout, cores)
+        end = panel.cores[-1] + (0.5 if panel.cores != cores else margin)
+        _draw_layout(ax, panel.layout, panel.cores, end)
     for turn in panel.turns:
         ax.plot(turn, 1, transform=ax.get_xaxis_transform(), clip_on=False, zorder=3, **_TURN)
     ax.xaxis.set_major_locator(CoreTicks(cores))
@@ -164,6 +173,26 @@ def _draw_curve(
         )
 
 
+def _draw_predicted(ax: Axes, curve: Curve, line: LineStyle, divisor: float, gid: str) -> None:
+    cores = [count for count, _ in curve.beyond]
+    value, low, high = (
+        np.array([getattr(of, name) for _, of in curve.beyond]) / divisor
+        for name in ("value", "low", "high")
+    )
+    ax.fill_between(cores, low, high, color=line.colour, alpha=0.15, linewidth=0, zorder=1.5)
+    ax.plot(cores, value, color=line.colour, zorder=2, gid=gid, **_PREDICTED)
+    ax.plot(
+        cores[1:],
+        value[1:],
+        linestyle="none",
+        marker=line.marker,
+        markersize=0.7 * mpl.rcParams["lines.markersize"],
+        color=line.colour,
+        clip_on=False,
+        zorder=3,
+    )
+
+
 def _draw_ideal(ax: Axes, panel: Panel, top: float, divisor: float) -> float:
     """Draw linear scaling; the height that the axis needs, if the highest point is at `top`."""
     ideal = panel.ideal
@@ -183,7 +212,7 @@ def _draw_ideal(ax: Axes, panel: Panel, top: float, divisor: float) -> float:
     return height
 
 
-def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
+def _draw_layout(ax: Axes, there: Layout, cores: list[int], right: float) -> None:
     for end in there.sockets:
         if cores[0] <= end < cores[-1]:
             ax.axvline(end + 0.5, zorder=0.5, gid="socket", **_SOCKET)
@@ -191,7 +220,6 @@ def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
         if cores[0] <= end < cores[-1]:
             ax.axvline(end + 0.5, zorder=0.5, gid="kind", **_KIND)
     if there.cores < cores[-1]:
-        right = ax.get_xlim()[1]
         ax.axvspan(there.cores + 0.5, right, zorder=0, gid="threads", **_THREADS)
 
 
@@ -225,6 +253,11 @@ def ideal_key() -> Line2D:
     return Line2D([0, 1], [0, 0], color=MUTED.light, linestyle=":", linewidth=1)
 
 
+def predicted_key() -> Line2D:
+    """The legend's sample of a predicted curve."""
+    return Line2D([0, 1], [0, 0], color=MUTED.light, **_PREDICTED)
+
+
 def given_key() -> Line2D:
     """The legend's sample of linear scaling by the control."""
     return Line2D([0, 1], [0, 0], **_GIVEN)
@@ -244,6 +277,8 @@ def legend(
         name: legend_key(lines[c.series], c.side, c.simulated) for name, c in curves.items()
     }
     marks = {label: key for key, label in layout_keys(page)}
+    if page.predicted:
+        marks[BEYOND] = predicted_key()
     if ideal and any(len(p.cores) > 1 for p in page.panels):
         marks["linear"] = ideal_key()
     if ideal and any(panel.given for panel in page.panels):

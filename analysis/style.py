@@ -61,6 +61,8 @@ SERIES: dict[ColourName, Colour] = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Dashes, ...] = ("-", "--", ":")
 LONG: Dashes = (0, (8, 2))
+PREDICTED: Dashes = (0, (3, 3))
+"""of no other line, and always with a band"""
 RUN_DASHES: tuple[Dashes, ...] = ("-", "--", LONG)  # a dotted line beside them is linear scaling
 
 # These differ by one digit from the palette, because each colour must name a single variable.

@@ -10,7 +10,17 @@ from typing import Any
 from fscale.analysis.control import control_of
 from fscale.analysis.diagnosis.run import diagnose, profiled
 from fscale.analysis.members import Member
-from fscale.analysis.tables import cells, control, latency, locks, machine, points, sweeps
+from fscale.analysis.prediction.stored import read
+from fscale.analysis.tables import (
+    cells,
+    control,
+    latency,
+    locks,
+    machine,
+    points,
+    predictions,
+    sweeps,
+)
 from fscale.analysis.tables.column import Column, Row
 from fscale.analysis.tables.machine import NamedResults
 from fscale.analysis.tables.text import to_csv, to_json
@@ -62,6 +72,11 @@ def _locks(run: NamedResults) -> list[Row]:
     return locks.rows(run.run, diagnose(run.results).points if profiled(run.results) else [])
 
 
+def _predictions(run: NamedResults) -> list[Row]:
+    kept = read(run.results)
+    return predictions.rows(run.run, kept.file, kept.points) if kept.file else []
+
+
 TABLES: dict[str, Table] = {
     "cells": Table("a repetition that was not profiled", cells.COLUMNS, _of_each(_cells)),
     "profiled": Table(
@@ -84,6 +99,11 @@ TABLES: dict[str, Table] = {
     ),
     "machine": Table(
         "a run and its machine", machine.COLUMNS, _of_each(lambda run: [machine.row(run)])
+    ),
+    "predictions": Table(
+        "a point that `fscale predict` predicted and nobody measured",
+        predictions.COLUMNS,
+        _of_each(_predictions),
     ),
 }
 

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from fscale.analysis import figures
 from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.plots import BEYOND
 from fscale.analysis.report.diagnosis import Described, of_curve
 from fscale.analysis.report.looks import run_mark
 from fscale.analysis.report.render import render
@@ -56,6 +57,8 @@ def _mark_keys(page: Page, prefix: str) -> list[Key]:
     keys = [
         Key(Markup(sample), name) for sample, name in figures.layout_keys(page, f"{prefix}-mark")
     ]
+    if page.predicted:
+        keys.append(Key(Markup(figures.predicted_key(f"{prefix}-predicted")), BEYOND))
     if len(page.cores) > 1:
         keys.append(Key(Markup(figures.ideal_key(f"{prefix}-ideal")), IDEAL, "ideal"))
     if any(panel.given for panel in page.panels):
@@ -121,7 +124,13 @@ def _curves(report: Report) -> str | None:
         return None
     ideal = any(len(page.cores) > 1 for page in report.pages)
     given = any(panel.given for page in report.pages for panel in page.panels)
-    return render("sections/curves.html.j2", pages=pages, ideal=ideal, given=given)
+    return render(
+        "sections/curves.html.j2",
+        pages=pages,
+        ideal=ideal,
+        given=given,
+        predicted=dict.fromkeys(s for kept in report.predicted.values() for s in kept.sentences),
+    )
 
 
 def _cpu(report: Report) -> str | None:

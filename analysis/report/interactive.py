@@ -15,10 +15,11 @@ from markupsafe import Markup
 
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import NAMED_VALUES
+from fscale.analysis.prediction.model import Range
 from fscale.analysis.report import repeat
 from fscale.analysis.report.render import read
 from fscale.analysis.report.section import Report
-from fscale.analysis.style import LONG, Dashes, dashes, variables
+from fscale.analysis.style import LONG, PREDICTED, Dashes, dashes, variables
 from fscale.analysis.summary import Point, Spread
 from fscale.model.results import Cell
 
@@ -41,6 +42,7 @@ DASHES: dict[Dashes, list[float]] = {
     ":": [1.5, 2.5],
     "-.": [6, 2, 1.5, 2],
     LONG: [11, 3],
+    PREDICTED: [4, 4],
 }
 _VARIABLES = {colour.light: f"var(--{name})" for name, colour in variables().items()}
 
@@ -100,7 +102,31 @@ def _curve(report: Report, curve: Curve) -> dict[str, Any]:
             }
             for point in curve.points
         ],
+        **({"predicted": _predicted(curve)} if curve.beyond else {}),
     }
+
+
+def _predicted(curve: Curve) -> dict[str, Any]:
+    """The curve beyond the measured one; `from` is the place of the point at which it begins."""
+    at = curve.beyond[0][0]
+    return {
+        "from": next(i for i, point in enumerate(curve.points) if point.key.cores == at),
+        "dash": DASHES[PREDICTED],
+        "points": [
+            {
+                "cores": one.key.cores,
+                "judged": one.recorded,
+                "rate": _short(one.rate),
+                "speedup": _short(one.speedup),
+            }
+            for one in curve.predicted
+            if one.rate and one.speedup
+        ],
+    }
+
+
+def _short(of: Range) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in (of.value, of.low, of.high)]
 
 
 def _figures(point: Point) -> dict[str, list[float]]:

@@ -14,6 +14,7 @@ from fscale.analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, profil
 from fscale.analysis.members import Member
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
+from fscale.analysis.prediction.stored import Kept, read, with_predicted
 from fscale.analysis.reader import Results
 from fscale.analysis.report.against import Against, against_first
 from fscale.analysis.report.looks import by_run, looks
@@ -146,7 +147,15 @@ class Report:
         """A page for each medium and I/O mode."""
         there = {m.label: machine_layout(m.results.run.machine) for m in self.members}
         pages = arrange(self.points, list(self.filesystems), self.descriptors, there, self.controls)
+        pages = [with_predicted(page, self.predicted) for page in pages]
         return [with_turns(page) for page in pages] if self.paper else pages
+
+    @cached_property
+    def predicted(self) -> dict[str | None, Kept]:
+        """The predictions of each run, by the run's label; none in the page of a comparison."""
+        if self.metric != THROUGHPUT or self.judged is not None:
+            return {}
+        return {member.label: read(member.results) for member in self.members}
 
     @cached_property
     def controls(self) -> dict[str | None, Control | None]:

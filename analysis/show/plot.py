@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import plotext
 from rich.text import Text
 
-from fscale.analysis.curves import Page, Panel
+from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.plots import core_ticks, scaled_unit
 from fscale.analysis.style import SERIES, LineStyle
@@ -17,6 +17,8 @@ from fscale.analysis.style import SERIES, LineStyle
 MIN_COLUMNS = 20  # a narrower plot would be unreadable
 INTERVALS = 4  # at most, on the vertical axis
 PATH = "."
+BEYOND = "-~"
+"""the path to a predicted point, and the point"""
 TIMES = {1.0: "s", 1e-3: "ms", 1e-6: "us"}
 
 # Matplotlib's markers as characters that every font has, and colours that every terminal has on any
@@ -63,35 +65,45 @@ def marks(page: Page, lines: Mapping[str, LineStyle]) -> dict[str, Mark]:
 def curves(panel: Panel, marked: Mapping[str, Mark], width: int, height: int) -> Text:
     """The points' metric against cores in `width` columns and `height` lines; both axes are linear.
 
-    Dots lead from mark to mark; if two marks coincide, the later curve's is visible.
+    Dots lead from mark to mark; if two marks coincide, the later curve's is visible. Predicted
+    curves go on with BEYOND.
     """
-    top = max(p.median for p in panel.points)
+    top = max(value for curve in panel.curves for part in _parts(curve) for _, value in part)
     divisor, label = _scaled(top, panel)
     step = _step(top / divisor)
     ticks = [i * step for i in range(math.floor(top / divisor / step + 1e-9) + 1)]
-    first, last = panel.cores[0], panel.cores[-1]
+    first, last = panel.drawn[0], panel.drawn[-1]
     margin = 0.04 * (last - first) or 0.5
     plotext.terminal.limit(False, False)
     figure = plotext.figure
     figure.clear()
     figure.plot_size(width, height - 1)
     figure.theme("colorless")
-    for character in (PATH, None):
+    for path in (True, False):
         for curve in panel.curves:
             mark = marked[curve.name]
-            drawn = figure.signal(
-                [p.key.cores for p in curve.points],
-                [p.median / divisor for p in curve.points],
-                marker=plotext.colorize(character or mark.character, mark.colour),
-            )
-            figure.draw(drawn.lines(True) if character else drawn)
+            measured, beyond = _parts(curve)
+            for part, line, point in ((beyond, *BEYOND), (measured, PATH, mark.character)):
+                if part:
+                    drawn = figure.signal(
+                        [cores for cores, _ in part],
+                        [value / divisor for _, value in part],
+                        marker=plotext.colorize(line if path else point, mark.colour),
+                    )
+                    figure.draw(drawn.lines(True) if path else drawn)
     figure.ruler("x").lim(first - margin, last + margin)
-    labelled = core_ticks(panel.cores, width, 1.0)
+    labelled = core_ticks(panel.drawn, width, 1.0)
     figure.ruler("x").ticks(labelled, labels=[str(count) for count in labelled])
     figure.ruler("y").lim(0, 1.08 * top / divisor)
     figure.ruler("y").ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     text = Text(f"{label}\n", no_wrap=True)
     return text.append_text(Text.from_ansi(str(figure.build()).rstrip("\n"), no_wrap=True))
+
+
+def _parts(curve: Curve) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """Cores and values of the measured points, and of the predicted curve from where it begins."""
+    measured = [(p.key.cores, p.median) for p in curve.points]
+    return measured, [(cores, of.value) for cores, of in curve.beyond]
 
 
 def _scaled(top: float, panel: Panel) -> tuple[float, str]:

@@ -50,6 +50,7 @@ def _head(report: Report) -> Text:
         lines.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` shows why")
     if disturbed := sum(point.disturbed for point in report.points):
         lines.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
+    lines += [said for kept in report.predicted.values() for said in kept.sentences]
     control = report.controls.get(None)
     if control and control.given and report.metric == THROUGHPUT:
         last = control.given[-1]
@@ -66,15 +67,17 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
     marked = plot.marks(page, report.lines)
     panels = page.panels
     if len(page.cores) > 1:
-        yield _legend(marked, width)
+        yield _legend(marked, width, page.predicted)
         if len(panels) == 1:
-            left = height - OTHERS - len(panels[0].cores)
+            left = height - OTHERS - len(panels[0].drawn)
             columns, lines = min(width, LARGEST[0]), min(max(left, PANEL[1]), LARGEST[1])
             yield _plot(panels[0], marked, columns, lines)
         else:
             yield from _plots(panels, marked, width)
     of = "per second" if report.metric == THROUGHPUT else f"of {report.metric}"
     meaning = f"median {of}, and half the spread; !: other processes disturbed it"
+    if page.predicted:
+        meaning += "; in brackets: predicted, and its interval"
     if len(panels) == 1 or report.metric != THROUGHPUT:
         for panel in panels:
             yield Text("" if len(panels) == 1 else f"\n{panel.name}")
@@ -88,6 +91,7 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
             yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
         else:
             yield Text(f"median per second at {plural(page.cores[0], 'core')}")
+    yield from (Text(f"{panel.name}: {said}") for panel in panels for said in panel.untold)
     found = sweeps([page]) if len(panels) > 1 else []  # a single panel has the curves already
     for sweep in found:
         yield from _sweep(sweep, width)
@@ -100,7 +104,7 @@ def _sweep(sweep: Sweep, width: int) -> Iterator[RenderableType]:
     yield Text("")
     if len(sweep.panel.cores) > 1:
         marked = plot.marks(sweep.alone, lines(dict.fromkeys(sweep.names)))
-        yield _legend(marked, width)
+        yield _legend(marked, width, sweep.alone.predicted)
         yield _plot(sweep.panel, marked, min(width, LARGEST[0]), PANEL[1])
     else:
         yield Text(sweep.name, style="bold")
@@ -128,10 +132,11 @@ def _plot(panel: Panel, marked: dict[str, plot.Mark], columns: int, lines: int) 
     return Group(Text(title, style="bold"), plot.curves(panel, marked, columns, lines - 1))
 
 
-def _legend(marked: dict[str, plot.Mark], width: int) -> Text:
+def _legend(marked: dict[str, plot.Mark], width: int, predicted: bool) -> Text:
     """The marks and their names, of which a line ends between two."""
     lines = [Text()]
-    for name, mark in marked.items():
+    shown = marked | ({"predicted": plot.Mark(plot.BEYOND, "default")} if predicted else {})
+    for name, mark in shown.items():
         entry = Text.assemble((mark.character, mark.colour), f" {name}  ")
         if lines[-1] and lines[-1].cell_len + entry.cell_len - 2 > width:
             lines.append(Text())

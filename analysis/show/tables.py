@@ -11,6 +11,7 @@ from fscale.analysis.compare.wording import figure
 from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.metrics import NAMED
 from fscale.analysis.numbers import rate, times
+from fscale.analysis.prediction.model import Range
 from fscale.analysis.summary import Point
 
 GAP = 2  # columns between columns
@@ -35,11 +36,16 @@ def matrix(page: Page, width: int) -> Iterator[Table]:
 
 
 def figures(panel: Panel, width: int) -> Iterator[Table]:
-    """The median of each point, with half the spread around it."""
+    """The median of each point, with half the spread around it; predicted ones are in brackets."""
     names = [curve.name for curve in panel.curves]
-    points = [{p.key.cores: p for p in curve.points} for curve in panel.curves]
+    cells = [
+        {cores: _predicted(of) for cores, of in curve.beyond}
+        | {p.key.cores: _figure(p) for p in curve.points}
+        for curve in panel.curves
+    ]
     rows = [
-        (str(count), [_figure(by_cores.get(count)) for by_cores in points]) for count in panel.cores
+        (str(count), [by_cores.get(count, Text("·")) for by_cores in cells])
+        for count in panel.drawn
     ]
     yield from tables("cores", names, rows, width)
 
@@ -92,9 +98,11 @@ def _sign(share: float | None) -> tuple[str, str]:
     return next(((sign, colour) for least, sign, colour in SCALE if share >= least), LOSS)
 
 
-def _figure(point: Point | None) -> Text:
-    if point is None:
-        return Text("·")
+def _predicted(of: Range) -> Text:
+    return Text(f"({rate(of.value)}, {rate(of.low)} to {rate(of.high)})")
+
+
+def _figure(point: Point) -> Text:
     known = point.n > 1 and point.median > 0
     half = 50 * (point.spread.high - point.spread.low) / point.median if known else 0.0
     spread = f" {half:4.1f}%" if known else ""

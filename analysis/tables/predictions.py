@@ -4,25 +4,18 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fscale.analysis.prediction.curves import Interval, Prediction
-from fscale.analysis.prediction.rule import LEVEL
-from fscale.analysis.reader import Results
+from fscale.analysis.prediction.model import Range, StoredPrediction, StoredPredictions
 from fscale.analysis.tables.column import PLACE, Column, Row, Value, figure, make_row
 from fscale.model.results import CellKey
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A prediction with the runs that it is made of."""
+    """A prediction, and the file that it is in."""
 
-    results: Results
-    simulation: Results
-    made: Prediction
-
-    @property
-    def run(self) -> str:
-        """The measured run."""
-        return self.results.path.name
+    run: str
+    file: StoredPredictions
+    made: StoredPrediction
 
     @property
     def key(self) -> CellKey:
@@ -30,21 +23,23 @@ class Predicted:
         return self.made.key
 
 
-def rows(results: Results, simulation: Results, made: Iterable[Prediction]) -> list[Row]:
-    """The rows of all predictions, in their order."""
-    return [make_row(COLUMNS, Predicted(results, simulation, one)) for one in made]
+def rows(run: str, file: StoredPredictions, points: Iterable[StoredPrediction]) -> list[Row]:
+    """The rows of predictions of a file, in their order."""
+    return [make_row(COLUMNS, Predicted(run, file, one)) for one in points]
 
 
-def _bound(of: Callable[[Prediction], Interval], bound: str) -> Callable[[Predicted], Value]:
+def _bound(
+    of: Callable[[StoredPrediction], Range | None], bound: str
+) -> Callable[[Predicted], Value]:
     """A part of an interval; None where nothing can be told."""
-    return lambda p: float(getattr(of(p.made), bound)) if p.made.can_tell else None
+    return lambda p: getattr(of(p.made), bound, None)
 
 
-def _speedup(made: Prediction) -> Interval:
+def _speedup(made: StoredPrediction) -> Range | None:
     return made.speedup
 
 
-def _rate(made: Prediction) -> Interval:
+def _rate(made: StoredPrediction) -> Range | None:
     return made.rate
 
 
@@ -54,7 +49,7 @@ COLUMNS: tuple[Column[Predicted], ...] = (
         "verdict",
         "string",
         "predicted; or cannot tell: simulation and measurement disagree about the measured cores",
-        lambda p: "predicted" if p.made.can_tell else "cannot tell",
+        lambda p: "predicted" if p.made.rate else "cannot tell",
     ),
     figure("speedup", "predicted throughput over the base's", _bound(_speedup, "value")),
     figure("speedup_low", "lower end of its interval", _bound(_speedup, "low")),
@@ -67,7 +62,7 @@ COLUMNS: tuple[Column[Predicted], ...] = (
     ),
     figure("per_second_low", "lower end of its interval", _bound(_rate, "low"), "1/s"),
     figure("per_second_high", "upper end of its interval", _bound(_rate, "high"), "1/s"),
-    figure("level", "share of the record's curves that the intervals hold", lambda _: LEVEL),
+    figure("level", "share of the record's curves that the intervals hold", lambda p: p.file.level),
     Column(
         "target",
         "string",
@@ -80,22 +75,22 @@ COLUMNS: tuple[Column[Predicted], ...] = (
         "true if predictions as far as this one were judged; if not, the interval is extended",
         lambda p: p.made.recorded,
     ),
-    Column("base_cores", "integer", "cores of the base", lambda p: p.made.start.base),
+    Column("base_cores", "integer", "cores of the base", lambda p: p.made.base_cores),
     Column(
         "anchor_cores",
         "integer",
         "measured cores at which the simulated curve meets the measured one",
-        lambda p: p.made.at,
+        lambda p: p.made.anchor_cores,
     ),
     figure(
         "measured_speedup",
         "measured throughput of the anchor over the base's",
-        lambda p: p.made.anchor.median / p.made.base.median,
+        lambda p: p.made.measured_speedup,
     ),
     figure(
         "simulated_anchor_speedup",
         "the same by the simulation",
-        lambda p: p.made.simulated[p.made.at] / p.made.simulated[p.made.start.base],
+        lambda p: p.made.simulated_anchor_speedup,
     ),
     figure(
         "simulated_speedup",
@@ -106,24 +101,24 @@ COLUMNS: tuple[Column[Predicted], ...] = (
         "limited_by",
         "string",
         "measured point that limits the prediction, and why; empty: the record does",
-        lambda p: p.made.limit,
+        lambda p: p.made.limited_by,
     ),
     Column(
         "measured_kernel",
         "string",
         "`uname -r` of the run",
-        lambda p: p.results.run.machine.kernel,
+        lambda p: p.file.kernel,
     ),
     Column(
         "simulated_kernel",
         "string",
         "`uname -r` of the simulation",
-        lambda p: p.simulation.run.machine.kernel,
+        lambda p: p.file.simulated_kernel,
     ),
     Column(
         "simulated_machine",
         "string",
         "the machine that the simulation is of",
-        lambda p: p.simulation.run.machine.cpu_model,
+        lambda p: p.file.simulated_machine,
     ),
 )

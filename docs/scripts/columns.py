@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fscale.analysis.formats.tables import TABLES
-from fscale.analysis.tables import predictions, verdicts
+from fscale.analysis.tables import verdicts
 from fscale.analysis.tables.column import PLACE, Column
 
 LEAD = (
@@ -31,10 +31,6 @@ def page() -> str:
         "`fscale.compare` gives a row for each verdict, and for each point that is good on one "
         "side only.",
         *_columns(verdicts.COLUMNS),
-        "## Predictions",
-        "`fscale predict` writes a row for each predicted curve and core count with `--json` or "
-        "`--output`. `cores` and `point` are of the predicted point.",
-        *_columns(column for column in predictions.COLUMNS if column not in PLACE),
     ]
     return "\n\n".join(parts) + "\n"
 

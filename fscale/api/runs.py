@@ -103,6 +103,11 @@ class Runs:
         """A row for each run: when and how it was measured, and on what machine."""
         return self._table("machine")
 
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """A row for each point that `fscale predict` predicted; none of them was measured."""
+        return self._table("predictions")
+
     def curve(
         self,
         workload: str,

@@ -9,8 +9,10 @@ import typer
 
 from fscale.analysis.numbers import rate
 from fscale.analysis.prediction import facts
-from fscale.analysis.prediction.curves import Interval, Prediction, predict, starts
+from fscale.analysis.prediction.curves import predict, starts
+from fscale.analysis.prediction.model import StoredPrediction
 from fscale.analysis.prediction.rule import LEVEL
+from fscale.analysis.prediction.stored import keep, stored
 from fscale.analysis.reader import Results, load
 from fscale.analysis.tables import predictions
 from fscale.analysis.tables.text import to_csv, to_json
@@ -83,7 +85,8 @@ def _predict(
     is as wide as earlier predictions erred: on the measured machine as far as it has the cores, on
     another machine beyond. Where simulation and measurement disagree about the measured cores by
     more than earlier ones, it says that it cannot tell. docs/results/predicted-curves.md has the
-    errors, also those of simpler predictors.
+    errors, also those of simpler predictors. The predictions are kept in predictions.json of RUN,
+    in the place of earlier ones; `show`, `report` and `export --table predictions` read it.
     """
     results = choose(load(run), workload, fs)
     facts.check(results)
@@ -106,8 +109,13 @@ def _predict(
             f"no curve of {run} can be predicted from {simulated}; this simulates what is "
             f"missing: {_simulate(results, counts)}"
         )
+    file = stored(results, simulation, found.made)
+    try:
+        keep(results, file)
+    except OSError as error:
+        say(f"note: the predictions are not kept in {run}: {error.strerror}", error=True)
     if json or output is not None:
-        rows = predictions.rows(results, simulation, found.made)
+        rows = predictions.rows(results.path.name, file, file.points)
         text = (
             to_json(predictions.COLUMNS, rows, results.missing)
             if json
@@ -118,7 +126,8 @@ def _predict(
     console = terminal(ascii_only=only_ascii())
     for note in facts.notes(results, simulation, found.made):
         console.print(note)
-    table = [Row([one.start.name, *_cells(one)]) for one in found.made]
+    pairs = zip(found.made, file.points, strict=True)
+    table = [Row([made.start.name, *_cells(one)]) for made, one in pairs]
     console.print(Table(_COLUMNS, table))
     console.print(
         f"intervals hold about {LEVEL:.0%} of earlier predictions; rates are those of cores as "
@@ -166,25 +175,18 @@ def _machine(most: int) -> str:
     )
 
 
-def _cells(one: Prediction) -> Iterator[str]:
-    yield str(one.cores)
-    if one.can_tell:
+def _cells(one: StoredPrediction) -> Iterator[str]:
+    yield str(one.key.cores)
+    if one.speedup and one.rate:
         yield f"{one.speedup.value:.3g}"
-        yield f"{'' if one.recorded else '~'}{_ends(one.speedup)}"
+        yield f"{'' if one.recorded else '~'}{one.speedup.low:.3g} to {one.speedup.high:.3g}"
         yield rate(one.rate.value)
         yield f"{rate(one.rate.low)} to {rate(one.rate.high)}"
-        yield one.limit
+        yield one.limited_by
         return
-    measured = one.anchor.median / one.base.median
-    simulated = one.simulated[one.at] / one.simulated[one.start.base]
     yield "cannot tell"
     yield from ("", "", "")
-    disagree = f"at {one.at} cores measured {measured:.2f}, simulated {simulated:.2f}"
-    yield f"{disagree}; {one.limit}" if one.limit else disagree
-
-
-def _ends(of: Interval) -> str:
-    return f"{of.low:.3g} to {of.high:.3g}"
+    yield one.reason
 
 
 def register(app: typer.Typer) -> None:

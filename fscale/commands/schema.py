@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from fscale.analysis.compare.model import Comparison
+from fscale.analysis.prediction.model import StoredPredictions
 from fscale.commute.compare import ConflictComparison
 from fscale.commute.matrix import Matrices
 from fscale.model.bench import Strict
@@ -18,6 +19,7 @@ MODELS: dict[str, type[Strict]] = {
     "compare": Comparison,
     "commute": Matrices,
     "conflicts": ConflictComparison,
+    "predictions": StoredPredictions,
 }
 
 
@@ -30,15 +32,16 @@ def text(name: str) -> str:
 
 def _schema(
     name: Annotated[
-        Literal["run", "cell", "compare", "commute", "conflicts"] | None,
-        typer.Argument(help="Kind of file. Default: all five."),
+        Literal["run", "cell", "compare", "commute", "conflicts", "predictions"] | None,
+        typer.Argument(help="Kind of file. Default: all six."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of run.json, of a cell's file, or of a comparison.
 
     Example: fscale schema run
 
-    `commute` is matrix.json of `fscale commute`, and `conflicts` a comparison of two such results.
+    `commute` is matrix.json of `fscale commute`, and `conflicts` a comparison of two such results;
+    `predictions` is predictions.json of `fscale predict`.
     """
     for chosen in [name] if name else MODELS:
         typer.echo(text(chosen), nl=False)

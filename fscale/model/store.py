@@ -16,9 +16,11 @@ from fscale.model.results import Cell, CellKey, CpuControl, Run
 
 RUN_FILE = "run.json"
 AB_FILE = "ab.json"
+"""the two sides of a comparison"""
 MATRIX_FILE = "matrix.json"
 """of `fscale commute`"""
-"""the two sides of a comparison"""
+PREDICTIONS_FILE = "predictions.json"
+"""of `fscale predict`"""
 BENCH = "fscale-bench"
 """Key of the microbenchmark among the versions of a run; the value is a digest of the file."""
 

@@ -31,6 +31,10 @@ async function draw(chart) {
 	if (panel)
 		drawn.view.addSignalListener("zoomed", (name, range) => range && change(() => view.zoom.set(panel.id, range), [chart]));
 	makeFocusable(figure, chart.role ? { role: chart.role } : { role: "button", "aria-haspopup": "dialog" });
+	for (const handle of handles(figure).filter(h => row(h).predicted)) {
+		handle.setAttribute("role", "img");
+		handle.removeAttribute("aria-haspopup");
+	}
 	const again = inside && handles(figure).find(h => row(h).curve === inside.curve && row(h).place === inside.place);
 	if (again)
 		focusPoint(figure, again);
@@ -81,12 +85,14 @@ function showControls() {
 }
 
 function tooltipLines(figure, handle) {
-	const { panel } = charts.get(figure.id), { curve, place, label } = row(handle);
-	return [["p", label], ["code", (panel.curves[curve].command ?? "") + panel.curves[curve].points[place].cores]];
+	const { panel } = charts.get(figure.id), { curve, place, label, predicted } = row(handle);
+	return predicted ? [["p", label]] : [["p", label], ["code", (panel.curves[curve].command ?? "") + panel.curves[curve].points[place].cores]];
 }
 
 function openPoint(figure, handle) {
-	const { panel } = charts.get(figure.id), { curve, place } = row(handle);
+	const { panel } = charts.get(figure.id), { curve, place, predicted } = row(handle);
+	if (predicted) // its tooltip says all that is known
+		return;
 	hideTip();
 	change(() => { view.point = `${panel.id}:${place}:${panel.curves[curve].name}`; }, []);
 	showPoint();
@@ -103,7 +109,7 @@ function showPoint() {
 
 function zoomBy(figure, handle, factor) {
 	const chart = charts.get(figure.id), here = row(handle);
-	const now = domains(chart.panel, rows(chart.panel, view), view);
+	const now = domains(chart.panel, handles(figure).map(row), view);
 	change(() => view.zoom.set(figure.id, [...around(now.x, here.cores, factor, view.x), ...around(now.y, here.value, factor, view.y)]), [chart]);
 }
 

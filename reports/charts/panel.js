@@ -63,6 +63,25 @@ function rows(panel, view) {
 	}));
 }
 
+// The predicted points, and before those of each curve, without a label, the measured one at which they begin.
+function predictedRows(panel, view) {
+	if (view.measure !== "rate")
+		return [];
+	return panel.curves.flatMap((curve, number) => {
+		if (!curve.predicted || isOff(curve, view))
+			return [];
+		const { from, dash, points } = curve.predicted, begin = curve.points[from], found = figures(curve, begin, view);
+		if (!found)
+			return [];
+		const path = [[begin.cores, found], ...points.map(p => [p.cores, view.relative ? p.speedup : p.rate])];
+		return path.map(([cores, [value, low, high]], step) => ({
+			curve: number, place: curve.points.length + step, predicted: true, cores, value, low, high, colour: curve.colour, shape: curve.shape, dash,
+			label: step ? `${curve.name} at ${cores} cores: predicted, not measured: ${inUnit(value, panel, view)}, interval ${inUnit(low, panel, view)} to ${inUnit(high, panel, view)}` +
+				(points[step - 1].judged ? "" : ", farther than any prediction that was judged") : "",
+		}));
+	});
+}
+
 // A reference line from the fastest base: for rates, the base times `factors`; for the other measures, constant.
 function reference(panel, view, factors) {
 	const start = panel.ideal?.start[view.measure];
@@ -85,11 +104,16 @@ function leaves(linear, { x, y: [, top] }, view) {
 	return x[0] <= cores && cores <= x[1] ? [{ cores, value: top }] : [];
 }
 
+// The measured core counts, and those of the predicted points that are shown.
+function coreCounts(panel, shown) {
+	return [...new Set([...panel.cores, ...shown.map(row => row.cores)])].sort((a, b) => a - b);
+}
+
 function domains(panel, shown, view) {
 	const zoom = view.zoom.get(panel.id);
 	if (zoom)
 		return { x: zoom.slice(0, 2), y: zoom.slice(2) };
-	const [first, last] = [panel.cores[0], panel.cores.at(-1)];
+	const counts = coreCounts(panel, shown), [first, last] = [counts[0], counts.at(-1)];
 	const grown = view.x === "log" ? 1.08 : 0.06 * (last - first || 8);
 	const x = view.x === "log" ? [first / grown, last * grown] : [first - grown, last + grown];
 	const low = Math.min(...shown.map(row => row.low)), high = Math.max(...shown.map(row => row.high));
@@ -121,17 +145,18 @@ function yTitle(panel, view) {
 
 // Fills in a copy of the template: Vega cannot change the type of an axis afterwards.
 function fill(template, panel, view, width) {
-	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
+	const spec = structuredClone(template), measured = rows(panel, view), paths = predictedRows(panel, view);
+	const predicted = paths.filter(row => row.label), shown = [...measured, ...predicted], range = domains(panel, shown, view);
 	const inside = counts => counts.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 }));
 	const linear = reference(panel, view, panel.ideal?.factors);
 	const values = {
-		points: shown, linear, exits: leaves(linear, range, view),
+		points: measured, paths, predicted, every: shown, linear, exits: leaves(linear, range, view),
 		machine: view.measure === "rate" ? reference(panel, view, panel.given) : [],
 		ends: inside(panel.sockets), slower: inside(panel.kinds),
-		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
+		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5, to: predicted.length ? panel.cores.at(-1) + 0.5 : range.x[1] }] : [],
 	};
 	const signals = {
-		xDomain: range.x, yDomain: range.y, ticks: coreTicks(panel.cores.filter(n => range.x[0] <= n && n <= range.x[1]), view.x, 0.8 * width), xTitle: "cores", yTitle: yTitle(panel, view),
+		xDomain: range.x, yDomain: range.y, ticks: coreTicks(coreCounts(panel, shown).filter(n => range.x[0] <= n && n <= range.x[1]), view.x, 0.8 * width), xTitle: "cores", yTitle: yTitle(panel, view),
 		yFormat: view.relative || SHARES.includes(view.measure) ? "~f" : "~s",
 	};
 	for (const data of spec.data)
@@ -143,6 +168,7 @@ function fill(template, panel, view, width) {
 		scale.type = view[scale.name];
 	spec.width = width;
 	spec.height = Math.min(LARGEST, HEIGHT * width);
-	spec.description = `${panel.name}: ${MEASURES[view.measure].title}${view.relative ? " relative to the base" : ""} against cores, ${shown.length} points`;
+	spec.description = `${panel.name}: ${MEASURES[view.measure].title}${view.relative ? " relative to the base" : ""} against cores, ${measured.length} points` +
+		(predicted.length ? ` and ${predicted.length} predicted` : "");
 	return spec;
 }

@@ -17,6 +17,13 @@ from tests.browser import By, accessible, drawn, in_one, media, quiet, show
 from tests.support.build_once import build_once
 from tests.support.cpu_speed import reference_seconds_in
 from tests.support.hostile import good
+from tests.support.predicted import (
+    measured_cells,
+    predict_in,
+    simulated_cells,
+    write_measured,
+    write_simulated,
+)
 from tests.support.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "xfs", "btrfs")
@@ -142,6 +149,23 @@ def test_other_figures(browser: Any, html: Path, measure: str, words: str) -> No
     assert all(words in label for label in labels(browser))
     assert fragment(browser) == f"measure={measure}"
     assert len(labels(browser, "panel-0-MWCL")) == (0 if measure.startswith("p") else 20)
+    quiet(browser)
+
+
+@in_one
+def test_a_predicted_point_is_no_measured_one(browser: Any, tmp_path: Path) -> None:
+    run = write_measured(tmp_path / "two", measured_cells(), workloads=["MWCL"])
+    predict_in(run, write_simulated(tmp_path / "sim", simulated_cells()))
+    show(browser, build(run))
+    said = labels(browser, "panel-0-MWCL")
+    assert [label.partition(":")[2][:24] for label in said[2:]] == [" predicted, not measured"] * 2
+    point = f'#panel-0-MWCL [aria-label="{said[2]}"]'
+    click(browser, point)
+    assert not browser.find_element(By.ID, "detail").is_displayed()
+    assert browser.find_element(By.CSS_SELECTOR, point).get_attribute("role") == "img"
+    accessible(browser, "light")
+    choose(browser, "measure", "latency")
+    assert len(labels(browser, "panel-0-MWCL")) == 2
     quiet(browser)
 
 

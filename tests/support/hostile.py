@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from fscale import cli
+from fscale.analysis.prediction.curves import Prediction, starts
+from fscale.analysis.prediction.stored import keep, stored
+from fscale.analysis.reader import load
 from fscale.model import paths
 from fscale.model.results import CellKey
 from tests.support.synthetic import cell, grid, write_run
@@ -40,6 +43,10 @@ def good(directory: Path) -> Path:
             shutil.copy(GOLDEN / f"{file}.json.gz", directory / path)
     write_run(directory, cells, workloads=["DWOM"], filesystems=["ext4"])
     (directory / "tags.json").write_text('["mine"]')
+    results = load(directory)
+    (start,) = starts(results)
+    made = Prediction(start, {1: 1.0, 2: 2.0, 16: 8.0}, 2, 16, "another machine")
+    keep(results, stored(results, results, [made]))
     return directory
 
 

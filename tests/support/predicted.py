@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fscale.analysis.prediction.curves import predict
+from fscale.analysis.prediction.stored import keep, stored
+from fscale.analysis.reader import load
 from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
 from tests.support import synthetic
@@ -48,3 +51,10 @@ def write_simulated(
     guest = {"accelerator": "simulated"}
     machine = synthetic.machine(80, kernel=kernel, guest=guest, **changes)
     return synthetic.write_run(directory, cells, machine=machine)
+
+
+def predict_in(run: Path, simulated: Path) -> Path:
+    """Keep the predictions of a run in its directory, and return their file."""
+    results, simulation = load(run), load(simulated)
+    keep(results, stored(results, simulation, predict(results, simulation).made))
+    return run / "predictions.json"

@@ -47,6 +47,7 @@ class TableName(StrEnum):
     LATENCY = "latency"
     CONTROL = "control"
     MACHINE = "machine"
+    PREDICTIONS = "predictions"
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,14 @@ def write_table(runs: Sequence[str], name: TableName, form: Format, output: Path
     """
     from fscale.analysis.formats.tables import TABLE_FORMATS, TABLES  # noqa: PLC0415 - imports the statistics
     from fscale.analysis.members import NamedRun, open_named  # noqa: PLC0415
+    from fscale.analysis.prediction.stored import read  # noqa: PLC0415
 
     members = open_named([NamedRun.parse(text) for text in runs])
     put(output, TABLE_FORMATS[form](TABLES[name], members))
     for results in {member.name: member.results for member in members}.values():
         _note_absent(results)
+        if name == TableName.PREDICTIONS and (remark := read(results).remark):
+            say(f"note: {remark}", error=True)
 
 
 def put(output: Path, content: str | bytes) -> None:

@@ -518,7 +518,7 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
     st.lists(st.integers(-5, 5), max_size=3),
 )
 FILES = ["run.json", "cell", "cells", "profiles", "profile", "tags.json", "ab.json", "report.html"]
-FILES += ["figures.csv", "plots", "plots/matrix.svg", ".report.html.tmp"]
+FILES += ["predictions.json", "figures.csv", "plots", "plots/matrix.svg", ".report.html.tmp"]
 
 
 def change_json(draw: Callable[[Any], Any], data: Any) -> Any:
@@ -539,7 +539,7 @@ def mutate(draw: Callable[[Any], Any], place: Place) -> None:
     # What an earlier change made a link or a FIFO is no file to change.
     cells, profiles, runs = (
         [p for p in sorted(place.results.glob(names)) if p.is_file() and not p.is_symlink()]
-        for names in ("cells/*.json", "profiles/*/*.gz", "run.json")
+        for names in ("cells/*.json", "profiles/*/*.gz", "[pr]*[ns].json")
     )
     kind = draw(st.sampled_from(["json", "json", "json", "profile", "name", "replace", "bytes"]))
     if kind == "json" and runs + cells:
