@@ -183,7 +183,8 @@ def collect_facts(run: Run) -> dict[str, Any]:
         if not run.imported or value not in _NOT_TOLD
     }
     facts |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
-    return facts | {"revision": run.revision, "seed": run.seed}
+    # A package has no revision.
+    return facts | {"revision": run.revision or run.fscale_version, "seed": run.seed}
 
 
 def _medium(recorded: dict[str, Any]) -> dict[str, Any]:

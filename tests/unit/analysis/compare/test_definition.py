@@ -275,6 +275,11 @@ def test_versions_and_revisions(run: Run) -> None:
     ]
 
 
+def test_installed_from_packages_the_version_is_the_revision(run: Run) -> None:
+    base, new = (changed(run, revision=None, fscale_version=name) for name in "ab")
+    assert notes(base, new, cells(), cells(), []) == ["the sides differ in revision: a and b"]
+
+
 def test_a_difference_is_allowed_by_its_key_or_the_front_of_it() -> None:
     found = Difference("media.ram.size", 1, 2)
     assert found.allowed(["x", "media.ram.size"])
