@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,26 @@ def test_the_error_in_a_programs_output() -> None:
     assert error_in_output(["start", "[1]", '{"error": "worker 1 died"}']) == "worker 1 died"
     assert error_in_output(["start", '{"error": null}', "end"]) is None
     assert error_in_output(["no JSON"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "duration", "space"),
+    [
+        ("rocksdb", {"databases": 1}, 5, 1),
+        ("rocksdb", {"databases": 0}, 5, 1 << 30),
+        ("dbench", {"load": "/nowhere"}, 5, 1 << 30),
+        ("dbench", {}, 0.1, 1 << 30),
+    ],
+)
+def test_what_the_user_asked_for_is_no_finding(
+    name: str, given: Options, duration: float, space: int, site: Site
+) -> None:
+    """Another machine has less memory, or no such file: the file system did not break."""
+    (app,) = (one for one in applications([]) if one.descriptor.id == name)
+    defaults = {option.name: option.default for option in app.descriptor.options}
+    with pytest.raises(AppError) as caught:
+        app.run(replace(site, space=space), Timing(duration), defaults | given, lambda: None)
+    assert caught.value.fault == "user"
 
 
 def test_a_runner_that_went_away() -> None:
