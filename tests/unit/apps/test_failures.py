@@ -3,6 +3,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -16,6 +18,7 @@ from fscale.apps.exim import driver as exim
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import FileSystemFullError, Processes, error_in_output
 from fscale.apps.registry import applications
+from fscale.model import paths
 from tests.support.files import write_program
 
 CPU = min(os.sched_getaffinity(0))
@@ -151,6 +154,27 @@ def test_what_the_user_asked_for_is_no_finding(
     with pytest.raises(AppError) as caught:
         app.run(replace(site, space=space), Timing(duration), defaults | given, lambda: None)
     assert caught.value.fault == "user"
+
+
+STOPPED = """
+import os, subprocess
+from pathlib import Path
+from fscale.apps.base import Site
+from fscale.apps.process import Processes
+stop = f"sleep 0.2; kill -STOP {os.getpid()}; sleep 2; kill -CONT {os.getpid()}"
+subprocess.Popen(["sh", "-c", stop])
+here = Path.cwd()
+with Processes(Site([here], [min(os.sched_getaffinity(0))], here, 1)) as processes:
+    print(processes.run(["sh", "-c", "sleep 1; echo done"], timeout=1.5), end="")
+"""
+
+
+def test_a_program_that_ends_while_all_is_stopped_has_not_hung(tmp_path: Path) -> None:
+    """A container that is frozen (docker pause) is stopped with its driver."""
+    argv = [sys.executable, "-c", STOPPED]
+    env = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("done\n", "")
 
 
 def test_a_runner_that_went_away() -> None:
