@@ -78,6 +78,10 @@ class AppLoad:
         package = self.app.missing()
         return f"it needs {package}; {advice(package)}" if package else None
 
+    def version(self) -> str | None:
+        """See Load."""
+        return None if self.app.missing() else self.app.version()
+
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
         """Do nothing: the application sets itself up before it reports that it is ready."""
 

@@ -109,14 +109,19 @@ def error_in_output(lines: Iterable[str]) -> str | None:
 
 def command_output(*argv: str) -> str:
     """The output of a short command, such as its version, whatever its exit code."""
-    done = subprocess.run(
-        [which(argv[0]) or argv[0], *argv[1:]],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-        env=of_children(),
-    )
+    try:
+        done = subprocess.run(
+            [which(argv[0]) or argv[0], *argv[1:]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+            env=of_children(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
     return (done.stdout.strip() or done.stderr.strip()) or "unknown"
 
 
@@ -223,15 +228,17 @@ class Processes:
         tick: Callable[[], None] | None,
     ) -> str:
         assert process.stdout is not None
-        deadline = time.monotonic() + timeout
+        # A part, so that a stop of everything (a frozen container) uses up no more of the time.
+        left, part = timeout, _TICK if tick else timeout / 8
         text, partial = bytearray(), b""
         with selectors.DefaultSelector() as selector, process.stdout as pipe:
             selector.register(pipe, selectors.EVENT_READ)
             while True:
-                left = deadline - time.monotonic()
                 if left <= 0:
                     raise AppError(f"{Path(name).name} hung and was killed after {timeout:.0f} s")
-                readable = selector.select(min(left, _TICK) if tick else left)
+                began = time.monotonic()
+                readable = selector.select(part)
+                left -= min(time.monotonic() - began, part)
                 if tick:
                     tick()
                 if not readable:

@@ -108,15 +108,14 @@ def why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> st
 
 
 def retract_if_disturbed(judgement: Judgement) -> None:
-    """Retract a change that the load of other processes explains if sides were not interleaved."""
+    """Retract what the load of others explains if the sides were not interleaved.
+
+    That is a change, or that there is none.
+    """
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
-    changed = judgement.verdict in ("slower", "faster")
-    if (
-        changed
-        and share > DISTURBED_SHARE
-        and not judgement.interleaved
-        and _explains_change(judgement)
-    ):
+    explained = {"slower": _explains_change, "faster": _explains_change, "same": _hides_change}
+    explains = explained.get(judgement.verdict)
+    if explains and share > DISTURBED_SHARE and not judgement.interleaved and explains(judgement):
         judgement.verdict = "undecided"
         judgement.reason = (
             f"other processes disturbed {share:.0%} of a side's repetitions, and the sides were "
@@ -131,6 +130,12 @@ def _explains_change(judgement: Judgement) -> bool:
     if judgement.ratio is None or len(known) < len(lost):
         return True
     return abs(log(judgement.ratio)) <= DISTURBANCE * sum(known)
+
+
+def _hides_change(judgement: Judgement) -> bool:
+    """Whether others took more than the margin from one side, and not from the other."""
+    base, new = (s.lost or 0.0 if s.disturbed else 0.0 for s in (judgement.base, judgement.new))
+    return abs(base - new) > judgement.margin
 
 
 def too_few(test: Test, family: int, settings: Settings) -> Judgement:

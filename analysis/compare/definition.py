@@ -26,6 +26,7 @@ from fscale.model.results import Cell, Machine, Run
 
 _USUAL = {f"suite.{key}": value for key, value in crew.DEFAULTS.items()}
 _WORKERS = f"suite.{crew.WORKERS_PER_CPU}"
+_INHERITED = "machine.inherited."
 Points = set[tuple[str, str, str]]
 """workload, file system and medium"""
 
@@ -100,6 +101,10 @@ def notes(
     """
     sides = [(base, base_cells), (new, new_cells)]
     ours, theirs = (_facts_of(run, _points(cells)) for run, cells in sides)
+    if _tells_inherited(base) and _tells_inherited(new):
+        for key in filter(_left_out_if_plain, ours.keys() ^ theirs.keys()):
+            for facts in (ours, theirs):
+                facts.setdefault(key, "plain")
     differing = list(_fact_differences(ours, theirs))
     reported = {one.key for one in differing}
     mounts = _mount_differences(base_cells, new_cells)
@@ -122,6 +127,16 @@ def notes(
             0, "both sides are simulated: counts per operation are more reliable than rates"
         )
     return sentences
+
+
+def _tells_inherited(run: Run) -> bool:
+    """Whether what a run does not name among `inherited` was plain, and not merely unrecorded."""
+    return not run.imported and "inherited" in run.machine.model_fields_set
+
+
+def _left_out_if_plain(key: str) -> bool:
+    """Other keys, of limits, are absent only from runs of an older fscale."""
+    return key.startswith(_INHERITED) and find_rule(key).on_resume == "refuse"
 
 
 def _allow_options(refused: Iterable[Difference]) -> list[str]:

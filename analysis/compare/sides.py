@@ -81,11 +81,18 @@ def open_sides(base: Path, new: Path | None) -> Sides:
     """Read two runs, or the two sides of one interleaved run if `new` is None.
 
     Raises:
-        FscaleError: a directory is not a run, or a single run is not an interleaved one.
+        FscaleError: a directory is not a run, a single run is not an interleaved one, or one of two
+            is.
     """
     first = load(base)
     if new is not None:
         second = load(new)
+        for one in (first, second):
+            if any(cell.key.side for cell in one.cells):
+                raise FscaleError(
+                    f"{one.path} contains both sides of a comparison, which would be mixed; give "
+                    "it alone, or two runs of `fscale run`"
+                )
         return sides_of((first, first.cells), (second, second.cells), (first.run.id, second.run.id))
     record = _record(base)
     labels = _labels(record.base, record.new)

@@ -44,10 +44,12 @@ def collect_warnings(sides: Sides, settings: Settings) -> list[str]:
         )
         if sides.base_cells and sides.base_cells == sides.new_cells:
             warnings.append("both sides are the same measurements, so they cannot differ")
-        if _controls_differ(base.scored, new.scored):
+        if _differ("cpu_control", base.scored, new.scored):
             warnings.append(
                 "unused CPUs were excluded by hotplug on one side and by affinity on the other"
             )
+        if _differ("caches_dropped", base.scored, new.scored):
+            warnings.append("caches were dropped before each cell on one side only")
     elif sides.identical:
         warnings.append(IDENTICAL)
     in_new = crew.sentences(new.run)
@@ -90,15 +92,18 @@ def between_boots(sides: Sides) -> bool | None:
     return len({*base.boots, *new.boots}) > 1
 
 
-def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
-    """Whether cells of the same load and core count took CPUs away in different ways."""
-    controls = {
-        (c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in _measured_cells(base)
-    }
-    return any(
-        controls.get((c.key.workload, c.key.mode, c.key.cores), c.cpu_control) != c.cpu_control
-        for c in _measured_cells(new)
-    )
+def _differ(field: str, base: Iterable[Cell], new: Iterable[Cell]) -> bool:
+    """Whether cells of the same load and core count differ in a field where both record it."""
+    sides = [
+        {
+            (cell.key.workload, cell.key.mode, cell.key.cores, value)
+            for cell in _measured_cells(cells)
+            if (value := getattr(cell, field)) is not None
+        }
+        for cells in (base, new)
+    ]
+    places = [{place[:3] for place in side} for side in sides]
+    return any(place[:3] in places[0] & places[1] for place in sides[0] ^ sides[1])
 
 
 def _measured_cells(cells: Iterable[Cell]) -> Iterator[Cell]:

@@ -29,6 +29,7 @@ from fscale.analysis.metrics import (
     THROUGHPUT,
 )
 from fscale.model.bench import Mode
+from fscale.model.files import printable
 from fscale.model.words import plural
 
 UNITS: dict[str, str] = {
@@ -77,7 +78,7 @@ def health(point: Health) -> str:
     """Describe a point that is good on one side only."""
     sides = {name: _tally(side) for name, side in (("BASE", point.base), ("NEW", point.new))}
     tallies = "; ".join(f"{name}: {text}" for name, text in sides.items())
-    return f"{point.kind}: {where(point.subject)} ({tallies}): {point.reason}"
+    return f"{point.kind}: {where(point.subject)} ({tallies}): {printable(point.reason)}"
 
 
 def _tally(side: Tally) -> str:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A load that is a command: it is timed from start to end, and its output has the figures."""
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from fscale.apps.base import App, AppResult, Options, Site, Timing
@@ -12,6 +14,7 @@ from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, cpu_list
 from fscale.model.loadfile import NamedLoad
+from fscale.model.runs import fingerprint
 from fscale.system.executor import which
 
 
@@ -36,8 +39,11 @@ class CommandLoad(App):
         return f"the program {lacking[0]}" if lacking else None
 
     def version(self) -> str:
-        """The command itself, because not every program tells its version."""
-        return self._command.run[0]
+        """The program's place and digest: not every one tells its version, and PATH chooses it."""
+        program = which(self._command.run[0])
+        if program is None or not os.access(program, os.R_OK):
+            return self._command.run[0]
+        return f"{program} {fingerprint(Path(program))}"
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]

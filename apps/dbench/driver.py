@@ -92,11 +92,12 @@ class Dbench(Packaged):
         """Replay the load file; dbench warms up by itself and leaves that out of its figures."""
         if timing.duration < _LEAST_SECONDS:
             raise AppError(
-                f"dbench needs at least {_LEAST_SECONDS} s for a warm-up; give a longer duration"
+                f"dbench needs at least {_LEAST_SECONDS} s for a warm-up; give a longer duration",
+                fault="user",
             )
         load = Path(str(options["load"]))
         if not load.is_file():
-            raise AppError(f"dbench: the load file {load} does not exist")
+            raise AppError(f"dbench: the load file {load} does not exist", fault="user")
         seconds = round(timing.duration)
         clients = int(options["clients"]) or site.cores
         argv = ["dbench", "-t", str(seconds), "-c", str(load), "-D", str(site.dirs[0])]

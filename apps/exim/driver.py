@@ -153,7 +153,8 @@ class Exim(App):
         if spools < len(site.dirs):
             raise AppError(
                 f"{len(site.dirs)} partitions need as many spool directories, not {spools}; give "
-                f"spools={len(site.dirs)}"
+                f"spools={len(site.dirs)}",
+                fault="user",
             )
         scratch, dirs = private_tree(site.dirs, [*BUSY, site.scratch])
         site = replace(site, dirs=dirs, scratch=scratch)

@@ -101,13 +101,15 @@ class RocksDb(Packaged):
         if databases < len(site.dirs):
             raise AppError(
                 f"{len(site.dirs)} partitions need at least as many databases; give "
-                f"databases={len(site.dirs)} or more"
+                f"databases={len(site.dirs)} or more",
+                fault="user",
             )
         keys = min(int(options["keys"]), site.space // _COPIES // (_KEY + _VALUE)) // databases
         if keys < 1:
             raise AppError(
                 f"{site.space} bytes of space are too few for {databases} databases; use a larger "
-                "medium or fewer databases"
+                "medium or fewer databases",
+                fault="user",
             )
         place = _spread(site, databases)
         common = _common(place, databases, keys, options)

@@ -75,8 +75,9 @@ TABLE = (
         "ignore",
         "note",
     ),
+    Rule(r"machine\.inherited\.most .*", "ignore", "note"),
     Rule(r"machine\..*", "refuse", "note"),
-    Rule(r"(fscale-bench|fscale-sim|qemu program|mkfs of ).*", "refuse", "note"),
+    Rule(r"(fscale-bench|fscale-sim|qemu program|mkfs of |program of |libc).*", "refuse", "note"),
     Rule(r"(module|kernel build|kernel image).*", "refuse", "ignore"),
     Rule(r"revision", "refuse", "note"),
     Rule(r"seed", "refuse", "ignore"),
@@ -88,8 +89,8 @@ _NOT_TOLD: tuple[Any, ...] = (None, 0, "", {}, UNKNOWN)
 """facts of the machine that the files of an imported run do not tell"""
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (
-    *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "module ", "kernel build "),
-    "kernel image",
+    *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "program of ", "libc"),
+    *("module ", "kernel build ", "kernel image"),
 )
 _WORKLOAD = ("operation", "setup", "options")
 
@@ -182,7 +183,8 @@ def collect_facts(run: Run) -> dict[str, Any]:
         if not run.imported or value not in _NOT_TOLD
     }
     facts |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}
-    return facts | {"revision": run.revision, "seed": run.seed}
+    # A package has no revision.
+    return facts | {"revision": run.revision or run.fscale_version, "seed": run.seed}
 
 
 def _medium(recorded: dict[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,12 @@ FINDINGS: tuple[Fault, ...] = ("filesystem", "load")
 """the faults that count against the side that was measured"""
 _RESOURCES = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
 _SPACE = (errno.ENOSPC, errno.EDQUOT)
-# The kernel's killer of processes out of memory, service managers and administrators send these;
-# a program that crashes gets others.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+# The kernel's killer of processes out of memory, service managers and administrators send these,
+# and the last two come of `ulimit -f` and `ulimit -t`; a program that crashes gets others.
+_FROM_OUTSIDE = (
+    *(signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT),
+    *(signal.SIGXFSZ, signal.SIGXCPU),
+)
 
 
 # Calls of the microbenchmark that concern no file, and places that are not under test.

@@ -111,6 +111,10 @@ class Load(Protocol):
         """Return why the load cannot run here, and what to install; None if it can run."""
         ...
 
+    def version(self) -> str | None:
+        """Return the version of its program; None if there is none to be had."""
+        ...
+
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
         """Set up the load; this is not timed."""
         ...

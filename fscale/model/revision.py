@@ -6,6 +6,8 @@ import subprocess
 
 from fscale.model import paths
 
+_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
+
 
 def revision() -> str | None:
     """Return the commit of this checkout, with `-dirty` if files differ; None if unknown.
@@ -16,7 +18,9 @@ def revision() -> str | None:
         return told
     try:
         argv = ["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+        # In a hook, or an `exec` of a rebase, these name the user's repository.
+        env = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True, env=env)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None

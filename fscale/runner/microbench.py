@@ -36,6 +36,10 @@ class Microbench:
         """Return None: without the binary there would be no descriptor."""
         return None
 
+    def version(self) -> str | None:
+        """Return None: a digest of the binary is recorded."""
+        return None
+
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
         """Do nothing: the binary sets up by itself before it reports that it is ready."""
 
@@ -85,7 +89,10 @@ class Microbench:
             return Outcome(
                 "error",
                 f"the microbenchmark printed no valid result ({how}): {tail or 'no error output'}",
-                fault.of_exit(returncode, fault.of_output(tail, "load")),
+                # Its failures in a file system it prints: this one is of the place of its output.
+                fault.of_exit(
+                    returncode, fault.of_output(tail, "load" if returncode < 0 else "machine")
+                ),
             )
         status: Status = bench.status
         reason = bench.reason

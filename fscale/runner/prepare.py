@@ -4,9 +4,10 @@
 Data flow one way: request, selection, machine, cells, resources, record.
 """
 
+import platform
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from fscale.model.load import LoadSettings
 from fscale.model.results import CellKey, Machine, Mounted, Run
 from fscale.model.store import BENCH, Store
 from fscale.model.topology import beyond, core_counts, machine_layout, place, spreads
-from fscale.model.variant import Variant
 from fscale.model.words import ranges
 from fscale.runner import guard, plan
 from fscale.runner.cell.measure import Limits
@@ -126,7 +126,7 @@ def _record(
             for name, m in selection.described.items()
         },
         machine=machine,
-        versions=_versions(machine, selection.variants, filesystems, request.binary),
+        versions=_versions(machine, selection, wanted, request.binary),
         workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
         planned_cells=len(cells),
         warnings=[
@@ -192,14 +192,12 @@ def _described(
 
 
 def _versions(
-    machine: Machine,
-    variants: Mapping[str, Variant],
-    filesystems: Mapping[str, FileSystem | None],
-    binary: Path,
+    machine: Machine, selection: Selection, wanted: Collection[str], binary: Path
 ) -> dict[str, str]:
     versions = {
         "kernel": machine.kernel,
         "python": sys.version.split()[0],
+        "libc": " ".join(platform.libc_ver()).strip(),
         BENCH: runs.fingerprint(binary),
     }
     for name, argv in (("gcc", ["gcc", "--version"]), ("util-linux", ["lscpu", "--version"])):
@@ -207,9 +205,13 @@ def _versions(
             versions[name] = Executor().run(argv, timeout=10).splitlines()[0]
         except CommandFailed:
             continue
-    for name, fs in filesystems.items():
+    for name, fs in selection.filesystems.items():
         if fs and (version := filesystem.version(fs)):
-            versions[f"mkfs of {catalogue.short_name(variants[name].name or name)}"] = version
+            title = catalogue.short_name(selection.variants[name].name or name)
+            versions[f"mkfs of {title}"] = version
+    for name in sorted(wanted):
+        if version := selection.loads[name].version():
+            versions[f"program of {name}"] = version
     return versions
 
 

@@ -29,6 +29,12 @@ _LIMITS = {
     "address space": resource.RLIMIT_AS,
     "data segment": resource.RLIMIT_DATA,
 }
+# Where they are too low a load fails; a few programs size what they use by them.
+_SOFT_LIMITS = {
+    "most open files": resource.RLIMIT_NOFILE,
+    "most processes": resource.RLIMIT_NPROC,
+    "most locked memory": resource.RLIMIT_MEMLOCK,
+}
 
 _PLAIN_STACK = 8 << 20
 _MAX_COLUMNS = 1000
@@ -88,6 +94,11 @@ def resource_limits() -> dict[str, int]:
     """Return the limits of resources that cannot be exceeded, by name."""
     found = {name: resource.getrlimit(limit)[0] for name, limit in _LIMITS.items()}
     return {name: most for name, most in found.items() if most != resource.RLIM_INFINITY}
+
+
+def soft_limits() -> dict[str, int]:
+    """Return the limits that differ between shells, containers and services; -1 for none."""
+    return {name: resource.getrlimit(limit)[0] for name, limit in _SOFT_LIMITS.items()}
 
 
 def odd_stack() -> str | None:

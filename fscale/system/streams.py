@@ -4,6 +4,7 @@
 import errno
 import io
 import os
+import select
 import stat
 import sys
 from typing import Any, TextIO
@@ -26,7 +27,9 @@ class _Stream(io.FileIO):
     def write(self, data: Any) -> int:
         """See FileIO."""
         try:
-            return super().write(data)
+            while (written := super().write(data)) is None:  # the caller made it non-blocking
+                select.select([], [self.fileno()], [])
+            return written
         except OSError as error:
             device = stat.S_ISCHR(os.fstat(self.fileno()).st_mode)
             gone = error.errno == errno.EPIPE or (error.errno == errno.EIO and device)

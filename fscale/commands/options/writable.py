@@ -7,6 +7,7 @@ certainly cannot be written.
 
 import itertools
 import os
+import re
 import stat
 import time
 from collections.abc import Mapping
@@ -72,8 +73,8 @@ def refuse_same(outputs: Mapping[str, Path | None]) -> None:
 
 def _unwritable(path: Path, *, file: bool) -> str | None:
     """Return why a path cannot be written; None if it probably can."""
-    if "\0" in str(path):
-        return "its name contains a NUL character"
+    if re.search(r"[\x00-\x1f\x7f]", str(path)):
+        return "its name contains a control character"  # a newline would split messages
     try:
         if path.is_symlink() and not path.exists():
             return "it is a link whose target does not exist"

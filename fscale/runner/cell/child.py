@@ -15,11 +15,21 @@ from fscale.system import processes
 from fscale.system.environment import PLAIN_UMASK
 from fscale.system.executor import Executor
 
+_PARTS = 8  # of a wait; each may wake a CPU under test
+
 
 class LoadTimeout(FscaleError):  # noqa: N818
     """The load was not ready, or did not end, within its time limit."""
 
     fault = "filesystem"
+
+
+def _readable(fd: int, timeout: float) -> bool:
+    """Wait in parts, so that a stop of this process (Ctrl-Z, a frozen container) uses up only one.
+
+    After a stop select() says that the time is over, and not what became readable meanwhile.
+    """
+    return any(select.select([fd], [], [], timeout / _PARTS)[0] for _ in range(_PARTS))
 
 
 class Child:
@@ -69,8 +79,7 @@ class Child:
         Raises:
             LoadTimeout: neither happened within `timeout` seconds.
         """
-        ready, _, _ = select.select([self._ready], [], [], timeout)
-        if not ready:
+        if not _readable(self._ready, timeout):
             raise LoadTimeout(
                 f"the load was not ready within {timeout:g} s (setup_limit of the suite)",
                 fault="user",
@@ -90,10 +99,8 @@ class Child:
         """
         self.go()
         answer = b""
-        deadline = time.monotonic() + timeout
         while not answer.endswith(b"\n"):
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([self._ready], [], [], left)[0]:
+            if not _readable(self._ready, timeout):
                 raise LoadTimeout(f"the load did not end its turn within {timeout:g} s")
             part = os.read(self._ready, 256)
             if not part:
@@ -116,7 +123,7 @@ class Child:
         # Popen.wait() with a timeout would wake up every 50 ms, on the CPUs under test.
         pidfd = os.pidfd_open(self._process.pid)
         try:
-            ended, _, _ = select.select([pidfd], [], [], timeout)
+            ended = _readable(pidfd, timeout)
         finally:
             os.close(pidfd)
         if not ended:

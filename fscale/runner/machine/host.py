@@ -301,6 +301,8 @@ class Cpus:
         """what lost its last online CPU in this run, the first first"""
         self._initial = _online()
         self._wanted = dict(self._initial)
+        self._allowed = os.sched_getaffinity(0)
+        self._selected: list[int] = []
         self._patience = PATIENCE
         self.control = choose_cpu_control(machine, measured_by)
 
@@ -339,7 +341,7 @@ class Cpus:
             HotplugRefused: the kernel refuses to change a CPU for some seconds.
             FscaleError: another program has taken a CPU offline, or online.
         """
-        wanted = self.order[:count]
+        wanted = self._selected = self.order[:count]
         self._wanted = dict(self._initial)
         if self.control == "hotplug":
             for cpu in wanted:
@@ -355,9 +357,14 @@ class Cpus:
         return wanted
 
     def changed(self) -> str | None:
-        """Describe the CPUs that are not in the state that `select` left; None if all are."""
+        """Describe the CPUs that are not in the state that `select` left; None if all are.
+
+        When a cpuset shrinks, the kernel moves workers to the CPUs that are left of it.
+        """
         if self._journal.do.dry:
             return None
+        if lost := self._allowed.intersection(self._selected) - os.sched_getaffinity(0):
+            return f"CPUs {ranges(sorted(lost))} were taken from the cpuset or affinity of this run"
         now = _online()
         differ = [
             cpu for cpu in sorted(now | self._wanted) if now.get(cpu) != self._wanted.get(cpu)

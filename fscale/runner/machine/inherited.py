@@ -22,12 +22,14 @@ _POLICIES = {
     os.SCHED_BATCH: "SCHED_BATCH",
     os.SCHED_IDLE: "SCHED_IDLE",
 }
-_QUIET = ("seccomp",)  # a container has it, and what it measures is right for containers
+# A container has the first, and what it measures is right for containers; each way to log in has
+# the others, which change few figures.
+_QUIET = ("seccomp", *environment.soft_limits())
 _NODES = Path("/sys/devices/system/node/has_memory")
 
 
 def read() -> dict[str, str]:
-    """Return what differs from the state of a plain shell, by name."""
+    """Return what differs from the state of a plain shell, and limits that have no plain value."""
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
     status = dict(
         line.split(":", 1) for line in (text(_SELF / "status") or "").splitlines() if ":" in line
@@ -46,6 +48,7 @@ def read() -> dict[str, str]:
         "preloads": " ".join((text(_PRELOADS) or "").split()) or None,
         **{f"{name} limit": str(most) for name, most in environment.resource_limits().items()},
         "stack size": environment.odd_stack(),
+        **{name: str(most) for name, most in environment.soft_limits().items()},
         **cgroups.settings(),
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -3,8 +3,11 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from fscale.apps.exim import driver as exim
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import FileSystemFullError, Processes, error_in_output
 from fscale.apps.registry import applications
+from fscale.model import paths
 from tests.support.files import write_program
 
 CPU = min(os.sched_getaffinity(0))
@@ -130,6 +134,47 @@ def test_the_error_in_a_programs_output() -> None:
     assert error_in_output(["start", "[1]", '{"error": "worker 1 died"}']) == "worker 1 died"
     assert error_in_output(["start", '{"error": null}', "end"]) is None
     assert error_in_output(["no JSON"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "duration", "space"),
+    [
+        ("rocksdb", {"databases": 1}, 5, 1),
+        ("rocksdb", {"databases": 0}, 5, 1 << 30),
+        ("dbench", {"load": "/nowhere"}, 5, 1 << 30),
+        ("dbench", {}, 0.1, 1 << 30),
+    ],
+)
+def test_what_the_user_asked_for_is_no_finding(
+    name: str, given: Options, duration: float, space: int, site: Site
+) -> None:
+    """Another machine has less memory, or no such file: the file system did not break."""
+    (app,) = (one for one in applications([]) if one.descriptor.id == name)
+    defaults = {option.name: option.default for option in app.descriptor.options}
+    with pytest.raises(AppError) as caught:
+        app.run(replace(site, space=space), Timing(duration), defaults | given, lambda: None)
+    assert caught.value.fault == "user"
+
+
+STOPPED = """
+import os, subprocess
+from pathlib import Path
+from fscale.apps.base import Site
+from fscale.apps.process import Processes
+stop = f"sleep 0.2; kill -STOP {os.getpid()}; sleep 2; kill -CONT {os.getpid()}"
+subprocess.Popen(["sh", "-c", stop])
+here = Path.cwd()
+with Processes(Site([here], [min(os.sched_getaffinity(0))], here, 1)) as processes:
+    print(processes.run(["sh", "-c", "sleep 1; echo done"], timeout=1.5), end="")
+"""
+
+
+def test_a_program_that_ends_while_all_is_stopped_has_not_hung(tmp_path: Path) -> None:
+    """A container that is frozen (docker pause) is stopped with its driver."""
+    argv = [sys.executable, "-c", STOPPED]
+    env = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("done\n", "")
 
 
 def test_a_runner_that_went_away() -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from fscale.analysis.report.repeat import command as repeated
 from fscale.apps.adapter import LAUNCHER
 from fscale.apps.base import AppError
-from fscale.apps.custom import jobs
+from fscale.apps.custom import command, jobs
 from fscale.apps.custom.figures import figures, latencies
 from fscale.apps.registry import applications, custom_load
 from fscale.cli import app as cli
@@ -38,6 +38,21 @@ def own(directory: Path, text: str = FIO, job: str | None = JOB) -> str:
     if job is not None:
         (directory / "own.fio").write_text(job)
     return str(directory / "own.toml")
+
+
+def test_which_program_a_command_is_depends_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two shells may find two programs of one name, and a comparison is to say so."""
+    load = custom_load(own(tmp_path, COMMAND + 'run = ["tool"]\nops = 1\n', None))
+    tool = tmp_path / "tool"
+    monkeypatch.setattr(command, "which", lambda _: str(tool))
+    versions = []
+    for text in "ab":
+        tool.write_text(text)
+        versions.append(load.version())
+    assert versions[0] != versions[1]
+    assert all(one.startswith(f"{tool} sha256:") for one in versions)
 
 
 @pytest.mark.parametrize(

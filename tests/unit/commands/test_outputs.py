@@ -293,6 +293,14 @@ def test_no_device_is_replaced_by_an_index(results: Path, tmp_path: Path) -> Non
     assert stat.S_ISFIFO(fifo.stat().st_mode)
 
 
+@pytest.mark.parametrize("option", ["--output", "--junit"])
+def test_a_name_that_splits_messages_is_refused(option: str, results: Path, tmp_path: Path) -> None:
+    words = {"--output": ["report", "{good}"], "--junit": ["compare", "{good}", "{good}"]}[option]
+    done = ended(*named(words, results, tmp_path), option, tmp_path / "a\nb")
+    assert done.code == 2
+    assert "its name contains a control character" in done.error
+
+
 LOOKED_AT = {
     "--output": (directory_to_write, file_to_write, results_directory),
     "--flames": (directory_to_write,),

@@ -58,6 +58,7 @@ def test_an_error_of_the_operating_system(name: str | None, code: int, blamed: s
         (-11, "", "filesystem"),
         (-9, "", "machine"),
         (137, "", "machine"),
+        (-25, "", "machine"),  # of ulimit -f, not of the file system
         (2, "exim: fork failed: Resource temporarily unavailable", "machine"),
         (32, "mount: /m: Cannot allocate memory", "machine"),
         (1, "mkfs: No space left on device", "user"),

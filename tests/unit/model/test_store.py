@@ -141,7 +141,8 @@ def test_another_build_of_the_same_release_is_another_kernel() -> None:
 @pytest.mark.parametrize(
     ("where", "what", "says"),
     [
-        ("run", {"revision": "b" * 40}, "revision: null -> bbb"),
+        ("run", {"revision": "b" * 40}, f"revision: {run().fscale_version} -> bbb"),
+        ("run", {"fscale_version": "9"}, f"revision: {run().fscale_version} -> 9"),
         ("run", {"versions": {"fscale-bench": "2", "mkfs of f2fs": "new"}}, "fscale-bench: 1 -> 2"),
         ("run", {"versions": {"mkfs of ext4": "1.48"}}, "mkfs of ext4: 1.47 -> 1.48"),
         ("run", {"versions": {"module a.ko": "2"}}, "module a.ko: 1 -> 2"),

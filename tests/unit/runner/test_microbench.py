@@ -110,6 +110,14 @@ def test_no_valid_json_is_an_error(tmp_path: Path, code: int, out: str, says: st
     assert "its last words" in outcome.reason
 
 
+@pytest.mark.parametrize(("code", "blamed"), [(-11, "load"), (-9, "machine"), (1, "machine")])
+def test_without_a_crash_it_is_the_place_of_its_output(
+    tmp_path: Path, code: int, blamed: str
+) -> None:
+    """On a full disk it prints neither its result nor its last words."""
+    assert load(tmp_path).parse(target(tmp_path), code, "", "").fault == blamed
+
+
 def test_missing_and_broken_binaries(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="does not exist"):
         microbench.find(tmp_path / "none")

@@ -113,6 +113,17 @@ def test_what_only_one_side_recorded_is_no_difference(run: Run) -> None:
     assert notes(new, run, cells({"a": "1"}), cells(), []) == []
 
 
+def test_what_one_caller_alone_passed_on_is_said(run: Run) -> None:
+    """A plain value is not recorded, so one side has no such fact."""
+    plain, odd = on(run, inherited={}), on(run, inherited={"nice": "10"})
+    said = "the sides differ in machine.inherited.nice: "
+    assert notes(plain, odd, cells(), cells(), []) == [f"{said}plain and 10"]
+    assert notes(odd, plain, cells(), cells(), []) == [f"{said}10 and plain"]
+    assert notes(changed(plain, imported="a.csv"), odd, cells(), cells(), []) == []
+    unrecorded = {"most open files": "1024"}
+    assert notes(plain, on(run, inherited=unrecorded), cells(), cells(), []) == []
+
+
 def test_a_new_option_that_is_off_is_no_difference(run: Run) -> None:
     def with_default(default: int) -> Run:
         new = changed(run)
@@ -249,15 +260,24 @@ def test_versions_and_revisions(run: Run) -> None:
         changed(
             run,
             revision=name,
-            versions={"python": name, "mkfs of ext4": name, "fscale-bench": name},
+            versions=dict.fromkeys(
+                ("python", "mkfs of ext4", "fscale-bench", "program of fio", "libc"), name
+            ),
         )
         for name in "ab"
     )
     assert [note.partition(" in ")[2] for note in notes(base, new, cells(), cells(), [])] == [
         "fscale-bench: a and b",
+        "libc: a and b",
         "mkfs of ext4: a and b",
+        "program of fio: a and b",
         "revision: a and b",
     ]
+
+
+def test_installed_from_packages_the_version_is_the_revision(run: Run) -> None:
+    base, new = (changed(run, revision=None, fscale_version=name) for name in "ab")
+    assert notes(base, new, cells(), cells(), []) == ["the sides differ in revision: a and b"]
 
 
 def test_a_difference_is_allowed_by_its_key_or_the_front_of_it() -> None:

@@ -177,6 +177,20 @@ def test_others_load_takes_back_what_it_can_explain(
     assert (found.verdict == "undecided") is excused
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "hidden"), [(0.1, None, True), (0.1, 0.04, True), (0.1, 0.08, False)]
+)
+def test_load_on_one_side_hides_a_change_of_the_other(
+    base: float, new: float | None, hidden: bool
+) -> None:
+    found = deciding.undecided(compared(8, 8), 0.05)
+    found.verdict, found.ratio = "same", 1.0
+    for side, lost in ((found.base, base), (found.new, new)):
+        side.disturbed, side.lost = 0 if lost is None else 8, lost
+    deciding.retract_if_disturbed(found)
+    assert found.verdict == ("undecided" if hidden else "same")
+
+
 def test_a_side_as_it_is_shown() -> None:
     values = {1: 100.0, 2: 101.0, 4: 99.0, 5: 100.0, 7: 40.0}
     found = deciding.side_of(Observations("xfs", values, unusable=2, disturbed=1), counted=False)

@@ -231,6 +231,15 @@ def test_one_run_that_has_no_sides_is_refused(tmp_path: Path, record: object, sa
     assert refusal(run, None) == says.format(run)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_run_with_both_sides_is_no_side(first: bool, tmp_path: Path) -> None:
+    """Where both sides have one file system, the second would replace the first."""
+    both = written(tmp_path / "both", cells(side="A") + cells(side="B"))
+    runs = (both, written(tmp_path / "one"))
+    with pytest.raises(FscaleError, match="both contains both sides of a comparison"):
+        judged(*runs if first else runs[::-1])
+
+
 def test_the_sides_of_a_run_may_be_two_kinds_of_machine_only_where_that_is_no_mix(
     tmp_path: Path,
 ) -> None:
@@ -245,7 +254,8 @@ def test_the_sides_of_a_run_may_be_two_kinds_of_machine_only_where_that_is_no_mi
     assert refused.index("BASE") < refused.index("(tcg)") < refused.index("NEW")
     assert refused.index("NEW") < refused.index("(kvm)")
     # Of two runs, each has its own kind.
-    assert judged(other, other).count("same") == 4
+    one = written(tmp_path / "one", machine=machine(1).model_copy(update={"guest": mixed}))
+    assert judged(one, one).count("same") == 2
 
 
 def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
@@ -279,6 +289,17 @@ def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
         ("BASE", "cannot be read"),
         ("BASE", "interrupted"),
     ]
+
+
+def test_caches_that_one_side_kept_are_said(tmp_path: Path) -> None:
+    """A container may not drop them."""
+    kept, dropped, unknown = (
+        written(tmp_path / str(how), [cell(c.key, 100.0, caches_dropped=how) for c in cells()])
+        for how in (False, True, None)
+    )
+    assert any("caches were dropped" in text for text in judged(kept, dropped).warnings)
+    for one in (kept, unknown):
+        assert not any("caches were dropped" in text for text in judged(kept, one).warnings)
 
 
 def test_guests_are_named_once(tmp_path: Path) -> None:

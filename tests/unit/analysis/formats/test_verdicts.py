@@ -51,6 +51,14 @@ def filed(*words: object, code: int = 1) -> Any:
     return data
 
 
+def test_words_of_a_program_keep_the_xml_readable(sides: tuple[Path, Path]) -> None:
+    path = sides[1] / "cells" / f"{key(workload='MWCL', cores=2).id}.json"
+    path.write_text(path.read_text().replace("pread: EIO", "\\u001b[31mEIO\\u001b[0m \\uffff"))
+    done = fscale(sides[0].parent, "compare", *sides, "--junit", "-")
+    cases = [case for suite in JUnitXml.fromstring(done.output) for case in suite]
+    assert any("?[31mEIO?[0m ?" in case.system_out for case in cases if case.name == "broken")
+
+
 def statuses(data: Any) -> dict[str, str]:
     return {test["path"]: test["status"] for test in data["tests"]}
 

@@ -180,6 +180,18 @@ def test_cells_by_hotplug_are_not_gone_on_with_by_affinity(
     assert begun().control == "affinity"
 
 
+def test_a_cpuset_that_shrinks_is_seen(begun: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container manager gives CPUs of a shared pool to another container."""
+    allowed = {0, 1, 2}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed))
+    cpus = begun("affinity")
+    cpus.select(2)
+    allowed.remove(2)
+    assert cpus.changed() is None
+    allowed.remove(1)
+    assert "CPUs 1 were taken" in (cpus.changed() or "")
+
+
 @pytest.mark.parametrize("control", [None, "affinity"])
 def test_what_others_switch_is_seen(
     begun: Begun, kernel: Kernel, control: CpuControl | None

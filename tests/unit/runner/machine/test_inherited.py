@@ -2,6 +2,7 @@
 """What a run got from its caller is recorded, told, and compared."""
 
 import ast
+import resource
 import subprocess
 import sys
 
@@ -39,6 +40,16 @@ def test_of_a_plain_shell_nothing() -> None:
     assert not {"stack size", "io_priority", "timer_slack", "memory_nodes"} & set(
         ast.literal_eval(done.stdout)
     )
+
+
+def test_soft_limits_are_recorded_told_only_by_compare() -> None:
+    found = inherited.read()
+    assert found["most open files"] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    limits = {name: value for name, value in found.items() if name.startswith("most ")}
+    assert len(limits) == 3
+    assert not inherited.warnings(machine(2, inherited=limits), {})
+    rule = find_rule("machine.inherited.most open files")
+    assert (rule.on_resume, rule.on_compare) == ("ignore", "note")
 
 
 def test_told_and_compared() -> None:
