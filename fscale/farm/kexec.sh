@@ -53,7 +53,9 @@ load() {
     touch "$directory/loaded"
     ! command -v systemctl >/dev/null || arm
     own=$(tail -n 1 "$directory/home")
-    kexec -l "$image" --initrd="$initrd" --command-line="$own panic=10 oops=panic" ||
+    kernels=${own%% -- *} # what follows are arguments of init
+    ours="$kernels panic=10 oops=panic${own#"$kernels"}"
+    kexec -l "$image" --initrd="$initrd" --command-line="$ours" ||
         fail "kexec does not load $release, as with secure boot or kernel.kexec_load_disabled=1"
 }
 

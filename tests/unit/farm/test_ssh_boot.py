@@ -90,6 +90,17 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     assert said[-1] == f"box runs its own kernel again: {OWN}"
 
 
+def test_arguments_of_init_stay_behind_those_of_the_kernel(
+    machine: Machine, kernel: Bootable
+) -> None:
+    machine.tell("boot/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 -- --log-level=err\n")
+    with open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        arguments = "root=/dev/sda1 panic=10 oops=panic -- --log-level=err"
+        assert text(machine, "boot/cmdline").strip() == arguments
+    assert text(machine, "boot/kernel").strip() == OWN
+
+
 def test_nothing_is_measured_before_the_cpus_are_idle(machine: Machine, kernel: Bootable) -> None:
     busy = """echo >>$SSH_STUB/slept
         slept=$(wc -l <$SSH_STUB/slept)
