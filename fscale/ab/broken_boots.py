@@ -17,14 +17,19 @@ from fscale.vm import console
 MOST_LINE = 300
 
 
+def log_of(boot: Path) -> Path:
+    """The text about the boot that is stored there, which only a broken one has."""
+    return boot.with_suffix(".log")
+
+
 def is_one(boot: Path) -> bool:
     """Whether the boot that is stored there was broken."""
-    return boot.with_suffix(".log").exists()
+    return log_of(boot).exists()
 
 
 def save_evidence(boot: Path, reason: str, evidence: str) -> str:
     """Store why a boot is broken, and what console and pstore say; return a line of it."""
-    log = boot.with_suffix(".log")
+    log = log_of(boot)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(f"{reason}\n{evidence}\n")
     told = console.judge(evidence).summary or evidence.strip().rpartition("\n")[2]

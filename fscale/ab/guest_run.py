@@ -30,10 +30,10 @@ def execute(source: Booted, seconds: float) -> Progress:
     lines = ProgressLines(source.steps, source.plan.settings.metrics)
     try:
         progress = loop.measure(source, source.plan.aim, seconds, lines)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         raise Interrupted(
-            "the guests were stopped; finished rounds are kept, and the same command with the same "
-            "--output resumes from there"
+            "stopped; finished boots are kept, and the same command with the same --output resumes "
+            "from there"
         ) from None
     source.finish(progress)
     for reason in progress.given_up.values():

@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fscale.ab import broken_boots
 from fscale.ab.boots import Boots
@@ -38,6 +39,13 @@ class MachinePlan(BootPlan):
     sides: Mapping[str, KernelSide]
     request: Request
     """what a boot measures"""
+
+    def recorded(self) -> dict[str, Any]:
+        """See BootPlan. A rebuilt kernel keeps its name; where modules changed, its build id."""
+        # The directory of a prepared kernel is named by what it was made from.
+        images = {name: side.kernel.image for name, side in self.sides.items()}
+        kernels = {name: image.parent.name for name, image in images.items() if image}
+        return super().recorded() | ({"kernels": kernels} if kernels else {})
 
     def request_of(self, name: str, repetition: int) -> Request:
         """What a boot of a side measures, and where its results go."""
@@ -98,7 +106,8 @@ class MachineBoots(Boots):
             self._down[name, repetition] = self._explain(name, request, error)
 
     def _measure(self, name: str, request: Request) -> None:
-        untrusted.remove(request.output)
+        for path in (request.output, broken_boots.log_of(request.output)):
+            untrusted.remove(path)
         kernel = self.plan.sides[name].kernel
         self._engine.boot(kernel)
         planned = plan(request, 0, self._engine)

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -23,13 +24,16 @@ from fscale.system.executor import summarise_failure
 
 READY = b"fscale-ready\n"
 MOST_OUTPUT = 64 << 10
+ANSWER_SECONDS = 120.0
+"""how long a short command may take; a kernel that hangs may keep its connections"""
+GRACE_SECONDS = 10.0
 ENDED = 255
 """exit code of ssh itself"""
 _OPTIONS = (
     *("-T", "-oBatchMode=yes", "-oConnectTimeout=15", "-oLogLevel=ERROR"),
     *("-oServerAliveInterval=10", "-oServerAliveCountMax=6"),
     *("-oClearAllForwardings=yes", "-oForwardX11=no", "-oPermitLocalCommand=no"),
-    *("-oRemoteCommand=none", "-oRequestTTY=no"),
+    *("-oControlPersist=no", "-oRemoteCommand=none", "-oRequestTTY=no"),
 )
 
 
@@ -40,8 +44,11 @@ class Lost(FscaleError):  # noqa: N818 - it says what happened
 class Connection:
     """A connection to a machine. Its processes there lose their standard input when it ends."""
 
-    def __init__(self, host: str, control: Path) -> None:
+    def __init__(self, host: str, control: Path, master: subprocess.Popen[bytes]) -> None:
         self.host = host
+        self._control = control
+        self._master = master
+        self._late = ""
         # Without its socket, ssh would make another connection.
         self._argv = ["ssh", *_OPTIONS, f"-oControlPath={control}", "-oProxyCommand=false", host]
 
@@ -49,13 +56,46 @@ class Connection:
         """Start a command there, with pipes as its standard input, output and error."""
         return _start([*self._argv, shlex.join(command)])
 
-    def run(self, command: Sequence[str], write: Callable[[IO[bytes]], None] | None = None) -> str:
+    @contextlib.contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """End the connection if the `with` block takes longer, and so all that waits for it."""
+
+        def end() -> None:
+            self._late = f"{self.host} did not answer within {seconds:.0f} s"
+            self._master.kill()
+            self._control.unlink(missing_ok=True)
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def lost(self, text: str) -> Lost:
+        """The error that says why the connection ended; `text`: what ssh said."""
+        reason = self._late or text or "no reason given"
+        return Lost(f"the connection to {self.host} ended: {reason}")
+
+    def run(
+        self,
+        command: Sequence[str],
+        write: Callable[[IO[bytes]], None] | None = None,
+        seconds: float | None = None,
+    ) -> str:
         """Run a command there, and return what it printed; `write` writes its standard input.
 
+        `seconds`: how long it may take; None: ANSWER_SECONDS.
+
         Raises:
-            Lost: the connection ended.
+            Lost: the connection ended, or the command did not.
             FscaleError: the command failed; the text has what it printed to standard error.
         """
+        with self.limited(seconds or ANSWER_SECONDS):
+            return self._run(command, write)
+
+    def _run(self, command: Sequence[str], write: Callable[[IO[bytes]], None] | None) -> str:
         process = self.start(command)
         assert process.stdin and process.stdout and process.stderr
         try:
@@ -75,7 +115,7 @@ class Connection:
         if len(output) > MOST_OUTPUT:
             raise FscaleError(f"{self.host} printed more than {MOST_OUTPUT} bytes; nothing is used")
         if code == ENDED:
-            raise Lost(f"the connection to {self.host} ended: {text or 'no reason given'}")
+            raise self.lost(text)
         if code:
             raise FscaleError(f"{self.host}: {summarise_failure(text) or f'exit code {code}'}")
         return printable(output.decode(errors="replace"))
@@ -97,30 +137,31 @@ def connected(host: str) -> Iterator[Connection]:
     argv = ["ssh", *_OPTIONS, "-oControlMaster=yes", f"-oControlPath={control}", host]
     master = _start([*argv, f"echo {READY.decode().strip()} && exec cat"])
     assert master.stdin and master.stdout and master.stderr
+    connection = Connection(host, control, master)
     try:
-        errors = Tail(master.stderr)
-        _await_ready(master.stdout, host, errors)
-        yield Connection(host, control)
+        with connection.limited(ANSWER_SECONDS):
+            _await_ready(master.stdout, host, Tail(master.stderr))
+        yield connection
     finally:
         master.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            master.wait(timeout=10)
+            master.wait(timeout=GRACE_SECONDS)
         master.kill()
         master.wait()
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _await_ready(output: IO[bytes], host: str, errors: Tail) -> None:
-    """Read what a shell may print when it starts, until the line that follows."""
-    read = 0
-    while line := output.readline(4096):
-        read += len(line)
-        if line == READY:
-            return
-        if read > MOST_OUTPUT:
-            break
-    said = errors.text() if read <= MOST_OUTPUT else "its shell prints a lot"
-    reason = summarise_failure(said).rstrip(".")
+    """Read the line that a shell prints which prints nothing else."""
+    if (line := output.readline(4096)) == READY:
+        return
+    if line:
+        said = printable(line.decode(errors="replace")).strip()
+        raise FscaleError(
+            f"the shell of {host} prints {said[:80]!r} before each command; let its start-up "
+            "files, such as ~/.bashrc, print only when they are interactive"
+        )
+    reason = summarise_failure(errors.text(GRACE_SECONDS)).rstrip(".")
     raise FscaleError(f"cannot connect to {host}: {reason or 'no reason given'}; try `ssh {host}`")
 
 

@@ -109,7 +109,10 @@ def name_of(on: str) -> str:
     """
     match = re.match(r"[a-z]+", on)
     if match is None or match[0] not in ENGINES:
-        raise FscaleError(f"--on {on}: no such engine; give one of {', '.join(ENGINES)}")
+        raise FscaleError(
+            f"--on {on}: no such engine; give ssh:HOST, slurm[:PARTITION], dask://HOST:PORT or "
+            "tls://HOST:PORT"
+        )
     return match[0]
 
 

@@ -29,8 +29,10 @@ UNWANTED = "unwanted"
 
 def main() -> None:
     """Run the task, and answer it."""
-    # The end of a connection may also come as this signal, which must not end the clean-up.
+    # The end of a connection may also come as these signals, which must not end the clean-up. The
+    # task must not ignore the one that terminates it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     directory = Path(sys.argv[1])
     wire = _read_line()
     task = Task.model_validate_json(wire)

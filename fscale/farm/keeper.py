@@ -45,8 +45,10 @@ KEXEC = Path(__file__).with_name("kexec.sh")
 
 def main() -> None:
     """Hold the machine until standard input ends."""
-    # The end of a connection may also come as this signal, which must not end the clean-up.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # The end of a connection may also come as these signals (KillUserProcesses of systemd-logind),
+    # which must not end the clean-up.
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     directory = Path(sys.argv[1])
     leaves = False
     owner, *gone = map(printable, sys.argv[2:])

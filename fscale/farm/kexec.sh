@@ -36,6 +36,9 @@ adopt() {
 load() {
     release=$1
     command -v kexec >/dev/null || fail "kexec is not installed; apt-get install kexec-tools"
+    case $(stat -f -c %T "$directory") in
+    tmpfs | ramfs) fail "/var/tmp lies in memory and does not outlive a boot; mount a disk there" ;;
+    esac
     [ -e "$directory/home" ] || running >"$directory/home"
     if [ $# = 1 ]; then
         image=/boot/vmlinuz-$release initrd=/boot/initrd.img-$release
@@ -50,7 +53,10 @@ load() {
     touch "$directory/loaded"
     ! command -v systemctl >/dev/null || arm
     own=$(tail -n 1 "$directory/home")
-    kexec -l "$image" --initrd="$initrd" --command-line="$own panic=10 oops=panic"
+    kernels=${own%% -- *} # what follows are arguments of init
+    ours="$kernels panic=10 oops=panic${own#"$kernels"}"
+    kexec -l "$image" --initrd="$initrd" --command-line="$ours" ||
+        fail "kexec does not load $release, as with secure boot or kernel.kexec_load_disabled=1"
 }
 
 # Perhaps nobody comes back to the next kernel. Fifteen minutes after its boot, a machine that is not
@@ -67,22 +73,25 @@ arm() {
 }
 
 disarm() {
-    systemctl --quiet disable fscale-leave.timer || :
-    rm -f "$units"/fscale-leave.*
+    systemctl --quiet disable --now fscale-leave.timer
+    rm -f "$units"/fscale-leave.* "$units"/timers.target.wants/fscale-leave.timer
 }
 
 install_modules() {
     link=/lib/modules/$release
-    if [ -e "$link" ] && [ ! -L "$link" ]; then
-        fail "a kernel $release is installed: build the other with another CONFIG_LOCALVERSION"
-    fi
-    if [ ! -d "$kernel/modules" ]; then
-        mkdir -p "$kernel/modules"
-        tar -xf "$directory/objects/$1" -C "$kernel/modules"
-    fi
+    case $(readlink "$link" || [ ! -e "$link" ] || echo "$link") in
+    '' | /var/tmp/fscale.*) ;;
+    *) fail "a kernel $release is installed: build the other with another CONFIG_LOCALVERSION" ;;
+    esac
     echo "$link" >>"$directory/links"
     ln -sfnT "$kernel/modules/$release" "$link"
-    [ -e "$initrd" ] || make_initramfs
+    [ ! -e "$kernel/whole" ] || return 0
+    rm -rf "$kernel" # of a load that failed, or that a crash ended
+    mkdir -p "$kernel/modules"
+    tar -xf "$directory/objects/$1" -C "$kernel/modules"
+    make_initramfs
+    sync
+    touch "$kernel/whole"
 }
 
 make_initramfs() {
@@ -91,6 +100,7 @@ make_initramfs() {
         config=/boot/config-$release
         if [ ! -e "$config" ]; then
             trap 'rm -f "$config"' EXIT
+            echo "$config" >>"$directory/links"
             echo CONFIG_RD_GZIP=y | install -m 644 /dev/stdin "$config"
         fi
         mkinitramfs -c gzip -o "$initrd" "$release"
@@ -133,21 +143,27 @@ leave() {
     [ -d "$directory" ] || exit 0
     # Nobody may read what is printed, and that must not end what prints it: systemctl reboot warns.
     trap '' PIPE
+    set +e # where a kernel broke the root file system, nothing can be removed before it is left
     away=
     # Newer versions of systemd boot what is loaded instead of resetting the machine.
-    [ ! -e "$directory/loaded" ] || kexec -u || :
+    [ ! -e "$directory/loaded" ] || kexec -u
     [ ! -e "$directory/loaded" ] || ! command -v systemctl >/dev/null || disarm
-    [ ! -e "$directory/home" ] || [ "$(running)" = "$(cat "$directory/home")" ] || away=yes
+    # After an update the machine's own kernel is another one, without our arguments.
+    [ ! -e "$directory/home" ] || case $(running) in
+    "$(cat "$directory/home")") ;;
+    *" oops=panic"*) away=yes ;;
+    esac
     if [ -e "$directory/links" ]; then
         while read -r link; do
             case $link in
             */..*) ;;
             /lib/modules/*) [ ! -L "$link" ] || rm "$link" ;;
+            /boot/config-*) [ "$(cat "$link" 2>/dev/null)" != CONFIG_RD_GZIP=y ] || rm -f "$link" ;;
             esac
         done <"$directory/links"
     fi
-    rm -rf "$directory" || : # a task that hangs may write there
-    [ -z "$away" ] || systemctl reboot
+    rm -rf "$directory" # a task that hangs may write there
+    [ -z "$away" ] || systemctl reboot || reboot || reboot -f
 }
 
 "$action" "$@"

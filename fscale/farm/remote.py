@@ -2,6 +2,7 @@
 """A machine that ssh reaches, visited before and after each of its boots."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ from fscale.farm.controls import Console, Controls, reset
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
 from fscale.farm.visit import Visit, ask, is_there, visiting
-from fscale.model.errors import Exit, FscaleError
+from fscale.model.errors import FscaleError
 
 PATIENCE_SECONDS = 120.0
 """how long a machine may be unreachable whose connection broke"""
@@ -21,8 +22,6 @@ _BY_HAND = "reset it, which boots its own kernel, and give `fscale restore --on`
 
 class NotBack(FscaleError):  # noqa: N818 - it says what happened
     """The machine does not come back after a boot."""
-
-    code = Exit.FAILED
 
 
 class Remote:
@@ -46,7 +45,7 @@ class Remote:
         self._enter(None)
         self.undone += self.visit.adopted
         home = self.visit.home()
-        if home and home != self.visit.running:
+        if home and _is_tested(self.visit.running, home):
             self._say(f"a killed command left {self.host} with another kernel; it boots its own")
             self._left, self._home = self.visit.directory, home
             self._stack.close()
@@ -71,7 +70,7 @@ class Remote:
     @property
     def under_test(self) -> bool:
         """Whether it runs another kernel than its own."""
-        return self._left is not None and self.visit.running != self._home
+        return self._left is not None and _is_tested(self.visit.running, self._home)
 
     def boot(self, kernel: Bootable) -> None:
         """Boot a kernel, and wait until the machine is back and has nothing more to do.
@@ -88,18 +87,17 @@ class Remote:
         except Lost:
             self.recover()
             raise
-        visit.let_go(2 * self.controls.boot_seconds)
         self._end_console()
         if self.controls.console:
             self._console = Console(self.controls.console)
-        with contextlib.suppress(Lost):
-            visit.kexec("go")
-        self._stack.close()
+        self._go()
         if why := self._await(lambda: self._return(visit.boot_id)):
             raise Broken(
                 f"{self.host} did not come back within {self.controls.boot_seconds:.0f} s of the "
                 f"boot, and was reset ({why})"
             )
+        if self._left is None:
+            raise Lost(f"the connection to {self.host} ended before the boot")
         if not self.under_test:
             raise Broken(
                 f"{self.host} came back with its own kernel: the one under test panicked while it "
@@ -122,6 +120,15 @@ class Remote:
         if not self._left:
             self._left, self._home = visit.directory, visit.running
 
+    def _go(self) -> None:
+        """Let the machine boot what is loaded."""
+        try:
+            with contextlib.suppress(Lost):
+                self.visit.let_go(2 * self.controls.boot_seconds)
+                self.visit.kexec("go")
+        finally:
+            self._stack.close()
+
     def recover(self) -> bool:
         """Visit the machine again after its connection broke.
 
@@ -135,11 +142,12 @@ class Remote:
         tested = self.under_test
         self._stack.close()
         if tested:
-            return bool(self._await(self._return_after_loss)) or self._left is not None
+            again = functools.partial(self._enter_again, at_home=True)
+            return bool(self._await(again)) or self._left is not None
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                self._return_after_loss()
+                self._enter_again(at_home=True)
             except FscaleError:
                 if time.monotonic() > end:
                     raise
@@ -166,26 +174,25 @@ class Remote:
 
     def _return(self, booted_before: str) -> None:
         """Visit the machine again after a boot."""
-        self._enter_again()
-        if self.visit.boot_id == booted_before:
-            self.visit.let_go(2 * self.controls.boot_seconds)
-            self._stack.close()
+        self._enter_again(at_home=False)
+        if self._left and self.visit.boot_id == booted_before:
+            # The connection may have ended before the machine was told to boot.
+            self._go()
             raise FscaleError(f"{self.host} has not begun to boot")
 
-    def _return_after_loss(self) -> None:
-        """Visit the machine again, once it runs its own kernel."""
-        if self._left:
-            with connected(self.host) as connection:
-                if ask(connection, self._say).running != self._home:
-                    raise FscaleError(f"{self.host} still runs another kernel")
-        self._enter_again()
+    def _enter_again(self, *, at_home: bool) -> None:
+        """Visit the machine in the directory of the last visit, or in a new one if that has ended.
 
-    def _enter_again(self) -> None:
-        """Visit the machine in the directory of the last visit, or in a new one if it is gone."""
+        `at_home`: only once it runs its own kernel, which it boots when a visit has ended.
+        """
         if self._left:
             with connected(self.host) as connection:
-                if not is_there(connection, self._left):
-                    self._left = None
+                ended = not is_there(connection, self._left)
+                running = ask(connection, self._say).running
+            if (ended or at_home) and _is_tested(running, self._home):
+                raise FscaleError(f"{self.host} still runs another kernel")
+            if ended:
+                self._left = None
         self._enter(self._left)
 
     def _return_home(self) -> None:
@@ -196,9 +203,11 @@ class Remote:
             if is_there(connection, self._left):
                 with visiting(self.host, self._say, self._left):
                     pass
-            elif running == self._home:
+            elif not _is_tested(running, self._home):
                 self._left = None
-                self._say(f"{self.host} runs its own kernel again: {running.splitlines()[0]}")
+                now, before = (text.partition("\n")[0] for text in (running, self._home))
+                other = "" if now == before else f", which its boot loader starts, not {before}"
+                self._say(f"{self.host} runs its own kernel again: {now}{other}")
                 return
         raise FscaleError(f"{self.host} still runs another kernel")
 
@@ -229,6 +238,14 @@ class Remote:
             reset(self.controls.reset)
         except FscaleError as error:
             raise NotBack(f"{late}; {error}; {_BY_HAND}") from None
+
+
+def _is_tested(running: str, home: str) -> bool:
+    """Whether a kernel is not the machine's own one, of which it may have got a newer one.
+
+    Both as in `About.running`. A kernel under test has arguments that fscale.farm.kexec.sh adds.
+    """
+    return running != home and "oops=panic" in running.split()
 
 
 def _try(attempt: Callable[[], None], seconds: float) -> str:

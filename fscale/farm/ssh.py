@@ -3,19 +3,20 @@
 
 import contextlib
 import re
-import subprocess
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from fscale.farm.answer import MOST_TEXT, MOST_WHOLE, Answer, Header, Refused, check, unpack
 from fscale.farm.bootable import Bootable, Broken
-from fscale.farm.connection import ENDED, Lost
+from fscale.farm.connection import ANSWER_SECONDS, ENDED, Lost
 from fscale.farm.controls import Controls
 from fscale.farm.engine import Say
+from fscale.farm.keeper import TASK_SECONDS
 from fscale.farm.objects import Objects
 from fscale.farm.pipes import Head, Tail
 from fscale.farm.remote import Remote
 from fscale.farm.task import Task
+from fscale.farm.visit import Visit
 from fscale.model.errors import Exit, FscaleError
 from fscale.system.executor import summarise_failure
 
@@ -34,7 +35,10 @@ def open_engine(on: str, say: Say) -> Iterator["Ssh"]:
     """
     named = _ON.fullmatch(on)
     if named is None:
-        raise FscaleError(f"--on {on}: not of the form ssh:HOST, with HOST as in `ssh HOST`")
+        raise FscaleError(
+            f"--on {on}: not of the form ssh:HOST, with HOST as in `ssh HOST`; a port is set in "
+            "~/.ssh/config"
+        )
     with Ssh(named["host"], say) as engine:
         yield engine
 
@@ -100,7 +104,7 @@ class Ssh:
         self._say(f"cancelling the task on {self._remote.host}")
         self._running.stop()
         try:
-            return [self._finish()]
+            return [self._finish(TASK_SECONDS)]
         except Lost:
             return []
 
@@ -109,7 +113,8 @@ class Ssh:
         while len(reasons) < ATTEMPTS:
             try:
                 self._start(task)
-                return self._finish()
+                timed = HANG_SECONDS + 2 * sum(key.duration for key in task.keys)
+                return self._finish(timed if self._remote.under_test else None)
             except Lost as error:
                 tested = self._remote.under_test
                 if self._remote.recover() or isinstance(error, Hung):
@@ -125,19 +130,18 @@ class Ssh:
     def _start(self, task: Task) -> None:
         visit = self._remote.visit
         visit.store(self._objects, list(task.files.values()))
-        self._running = _Errand(task, visit.errand())
+        self._running = _Errand(task, visit)
 
-    def _finish(self) -> Answer:
+    def _finish(self, seconds: float | None) -> Answer:
         """Wait for the answer of the running task; it still runs if the wait is interrupted.
 
         Raises:
             Lost: the connection ended.
-            Hung: a kernel under test does not end the task.
+            Hung: the machine does not end the task within `seconds`.
         """
         assert self._running
-        seconds = HANG_SECONDS + 2 * sum(key.duration for key in self._running.task.keys)
         try:
-            answer = self._running.output.content(seconds if self._remote.under_test else None)
+            answer = self._running.output.content(seconds)
         except TimeoutError:
             errand, self._running = self._running, None
             errand.kill()
@@ -145,7 +149,7 @@ class Ssh:
         errand, self._running = self._running, None
         code, text = errand.end()
         if code == ENDED:
-            raise Lost(f"the connection to {self._remote.host} ended: {text or 'no reason given'}")
+            raise errand.connection.lost(text)
         if code and len(answer) <= MOST_WHOLE:  # else it was killed for that
             return _failed(errand.task, self._remote.host, code, text)
         try:
@@ -159,9 +163,11 @@ class Ssh:
 class _Errand:
     """A task that runs on the machine until its standard input ends."""
 
-    def __init__(self, task: Task, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, task: Task, visit: Visit) -> None:
+        process = visit.errand()
         assert process.stdin and process.stdout and process.stderr
         self.task = task
+        self.connection = visit.connection
         self.output = Head(process.stdout, MOST_WHOLE)
         self._process = process
         self._input = process.stdin
@@ -181,10 +187,11 @@ class _Errand:
 
     def end(self) -> tuple[int, str]:
         """Wait until it has ended: the exit code, and the summary of its messages."""
-        self.stop()
-        if len(self.output.content()) > MOST_WHOLE:
-            self.kill()
-        return self._process.wait(), summarise_failure(self._messages.text())[-MOST_TEXT:]
+        with self.connection.limited(ANSWER_SECONDS):
+            self.stop()
+            if len(self.output.content()) > MOST_WHOLE:
+                self.kill()
+            return self._process.wait(), summarise_failure(self._messages.text())[-MOST_TEXT:]
 
 
 def _failed(task: Task, host: str, code: int, text: str) -> Answer:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fscale.farm.connection import Connection, connected
 from fscale.farm.engine import Say
-from fscale.farm.keeper import BOOTS, DIRECTORY, HELD
+from fscale.farm.keeper import BOOTS, DIRECTORY, HELD, TASK_SECONDS
 from fscale.farm.objects import Objects
 from fscale.farm.payload import write_payload
 from fscale.farm.pipes import Heartbeat, Tail
@@ -25,22 +25,40 @@ from fscale.model.errors import FscaleError
 from fscale.model.revision import revision
 from fscale.system.executor import summarise_failure
 
-_ASK = """
-id -u
-cat /proc/sys/kernel/random/boot_id
-sudo -n true 2>/dev/null && echo sudo || echo none
-python3 -c 'import platform, sys; print(*sys.version_info[:2], platform.machine())' || echo none
-uname -rv
-sed 's/BOOT_IMAGE=[^ ]* *//' /proc/cmdline
-"""
-_BRING = """
-set -e
-directory=$(mktemp -d /var/tmp/fscale.XXXXXXXXXX)
-mkdir "$directory/lib" "$directory/objects"
-tar -xzf - -C "$directory/lib" || { rm -rf "$directory"; exit 1; }
-echo "$directory"
-"""
-_STORE = 'cat >"$1/objects/.part" && mv "$1/objects/.part" "$1/objects/$2"'
+# Each is one line, as csh takes no other in quotes. Root may find another python3 than the user.
+_ASK = "; ".join(
+    (
+        "id -u",
+        "cat /proc/sys/kernel/random/boot_id",
+        'root=; [ "$(id -u)" = 0 ] || ! sudo -n true 2>/dev/null || root="sudo -n"',
+        "echo ${root:-none}",
+        "$root python3 -c 'import platform, sys; print(*sys.version_info[:2], platform.machine())'"
+        " || echo none",
+        "uname -rv",
+        "sed 's/BOOT_IMAGE=[^ ]* *//' /proc/cmdline",
+    )
+)
+_BRING = "; ".join(
+    (
+        "set -e",
+        "case $(findmnt -no OPTIONS -T /var/tmp) in *noexec*) echo '/var/tmp is mounted noexec, "
+        "but programs are brought there: mount -o remount,exec it' >&2; exit 1;; esac",
+        "directory=$(mktemp -d /var/tmp/fscale.XXXXXXXXXX)",
+        'mkdir "$directory/lib" "$directory/objects"',
+        'tar -xzf - -C "$directory/lib" || { rm -rf "$directory"; exit 1; }',
+        'echo "$directory"',
+    )
+)
+# What an earlier visit stored is kept, if a crash did not damage it.
+_STORE = (
+    '[ "$(sha256sum 2>/dev/null <"$1/objects/$2")" = "$2  -" ] || '
+    '{ cat >"$1/objects/.part" && mv "$1/objects/.part" "$1/objects/$2"; }'
+)
+BRING_SECONDS = 3600.0
+"""how long files may be on their way"""
+LEAVE_SECONDS = TASK_SECONDS + 120
+"""how long a keeper may take to leave the machine"""
+_KEXEC_SECONDS = {"load": 1800.0, "settle": 900.0}
 
 
 class Visit:
@@ -80,6 +98,7 @@ class Visit:
                 self.connection.run(
                     ["sh", "-c", _STORE, "store", self.directory, digest],
                     lambda file, of=digest: file.writelines(objects.chunks(of)),  # type: ignore[misc]
+                    BRING_SECONDS,
                 )
                 self._stored.add(digest)
 
@@ -96,7 +115,7 @@ class Visit:
         """
         script = f"{self.directory}/lib/fscale/farm/kexec.sh"
         command = [*self._root, "sh", script, action, self.directory, *arguments]
-        return self.connection.run(command)
+        return self.connection.run(command, seconds=_KEXEC_SECONDS.get(action))
 
     def let_go(self, seconds: float) -> None:
         """End the keeper for a boot; meanwhile the machine is this process's."""
@@ -107,7 +126,7 @@ class Visit:
         if not self.adopted:
             return ""
         with contextlib.suppress(FscaleError):
-            return self.connection.run(["cat", f"{self.directory}/home"]).strip()
+            return self.connection.run([*self._root, "cat", f"{self.directory}/home"]).strip()
         return ""
 
     def hold(self) -> None:
@@ -116,13 +135,14 @@ class Visit:
         Raises:
             FscaleError: somebody else does.
         """
-        owner = f"{getpass.getuser()}@{os.uname().nodename} (pid "
         gone: list[str] = []
-        while refusal := self._start_keeper(f"{owner}{os.getpid()})", *gone):
-            booting = re.search(rf"{re.escape(owner)}(\d+)\) {BOOTS}", refusal)
-            if gone or booting is None or Path("/proc", booting[1]).exists():
+        while refusal := self._start_keeper(_owner(os.getpid()), *gone):
+            booting = re.search(rf"\(pid (\d{{1,9}}) of \d+\) {BOOTS}", refusal)
+            owner = _owner(int(booting[1])) if booting else refusal
+            living = booting is None or Path("/proc", booting[1]).exists()
+            if gone or living or f"{owner} {BOOTS}" not in refusal:
                 raise FscaleError(f"{self.connection.host}: {refusal}")
-            gone = [f"{owner}{booting[1]})"]
+            gone = [owner]
 
     def _start_keeper(self, *owners: str) -> str:
         """Start the keeper. Return why it refuses; empty: it holds the machine."""
@@ -130,7 +150,8 @@ class Visit:
         assert keeper.stdin and keeper.stdout and keeper.stderr
         errors, heartbeat = Tail(keeper.stderr), Heartbeat(keeper.stdin)
         self._keeper = keeper, heartbeat
-        said = keeper.stdout.readline(4096).decode(errors="replace").split()
+        with self.connection.limited(LEAVE_SECONDS):
+            said = keeper.stdout.readline(4096).decode(errors="replace").split()
         if said[:1] == [HELD]:
             self.adopted = said[1:]
             return ""
@@ -141,8 +162,9 @@ class Visit:
         """End the keeper, with a last line for it."""
         assert self._keeper
         keeper, heartbeat = self._keeper
-        heartbeat.end(line.encode())
-        keeper.wait()
+        with self.connection.limited(LEAVE_SECONDS):
+            heartbeat.end(line.encode())
+            keeper.wait()
 
     def remove(self) -> None:
         """Remove the directory there, which no keeper does."""
@@ -174,6 +196,12 @@ def visiting(host: str, say: Say, directory: str | None = None) -> Iterator[Visi
             visit.end()
 
 
+def _owner(pid: int) -> str:
+    """Who holds a machine; containers of one name may have processes of the same number."""
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    return f"{getpass.getuser()}@{os.uname().nodename} (pid {pid} of {namespace})"
+
+
 def is_there(connection: Connection, directory: str) -> bool:
     """Whether a machine has the directory of a visit."""
     return bool(connection.run(["sh", "-c", 'test ! -d "$1" || echo left', "sh", directory]))
@@ -185,7 +213,7 @@ def _bring(connection: Connection) -> str:
     Raises:
         FscaleError: it cannot be written there.
     """
-    answer = connection.run(["sh", "-c", _BRING], write_payload).splitlines()
+    answer = connection.run(["sh", "-c", _BRING], write_payload, BRING_SECONDS).splitlines()
     directory = answer[-1] if answer else ""
     if not DIRECTORY.fullmatch(directory):
         raise FscaleError(
@@ -222,7 +250,7 @@ def ask(connection: Connection, say: Say) -> About:
     running = "\n".join(answer[4:])
     if answer[0] == "0":
         return About([], answer[1], running)
-    if answer[2] == "sudo":
+    if answer[2] == "sudo -n":
         return About(["sudo", "-n"], answer[1], running)
     say(
         f"note: on {connection.host} this user may not use sudo without a password: file systems "

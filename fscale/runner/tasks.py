@@ -35,7 +35,7 @@ class NotPlanned(FscaleError):  # noqa: N818 - it says what happened
     """The machine that was to plan a run could not; the exit code is the one it would have had."""
 
     def __init__(self, host: str, text: str, code: int) -> None:
-        super().__init__(f"{host} cannot run this: {text}")
+        super().__init__(f"{host} cannot run this: {text.removeprefix('fscale: ')}")
         self.code = Exit(code) if code in set(Exit) else Exit.FAILED
 
 

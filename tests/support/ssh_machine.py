@@ -24,6 +24,7 @@ _OF_PROC = """
 for word; do
     case $word in
     /proc/cmdline) set -- "$@" "$SSH_STUB/boot/cmdline" ;;
+    /boot/config-*) set -- "$@" "$SSH_STUB/config" ;;
     /proc/stat) set -- "$@" "$SSH_STUB/boot/stat" ;;
     /proc/sys/kernel/random/boot_id) set -- "$@" "$SSH_STUB/boot/id" ;;
     *) set -- "$@" "$word" ;;
@@ -34,7 +35,7 @@ exec PROGRAM "$@"
 """
 _COUNT = "echo $(($(cat $SSH_STUB/boot/id) + 1)) >$SSH_STUB/boot/id\n"
 _OWN = """
-echo "6.1.0-own #1 Debian" >$SSH_STUB/boot/kernel
+/bin/cat $SSH_STUB/boot/own >$SSH_STUB/boot/kernel
 echo "root=/dev/sda1 quiet" >$SSH_STUB/boot/cmdline
 """
 _BOOT = f"""{_COUNT}
@@ -125,8 +126,12 @@ class Machine:
         return path
 
     def boots(self) -> None:
-        """Let the machine boot: `boot/kernel`, `boot/cmdline` and `boot/id` say what runs."""
-        self.tell("boot/kernel", "6.1.0-own #1 Debian\n")
+        """Let the machine boot: `boot/kernel`, `boot/cmdline` and `boot/id` say what runs.
+
+        `boot/own` is the kernel that its boot loader starts.
+        """
+        for name in ("kernel", "own"):
+            self.tell(f"boot/{name}", "6.1.0-own #1 Debian\n")
         self.tell("boot/cmdline", "root=/dev/sda1 quiet\n")
         self.tell("boot/id", "1\n")
         self.program(

@@ -2,8 +2,8 @@
 """Stands for OpenSSH's `ssh`: the other machine is this one, with programs of its own.
 
 The directory SSH_STUB has in `bin` what that machine finds first, and in files what happens:
-`refused`: what ssh says instead of connecting; `cut`: while it exists, connections break. A line of
-`processes` has the process group of a command.
+`refused`: what ssh says instead of connecting; `cut`: while it exists, connections break;
+`profile`: what a shell runs first. A line of `processes` has the process group of a command.
 """
 
 import os
@@ -45,6 +45,8 @@ def main() -> int:
         return 255
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "PATH": f"{PLACE / 'bin'}:{os.environ['PATH']}"}
+    if (PLACE / "profile").exists():
+        command = f"{(PLACE / 'profile').read_text()}\n{command}"
     child = subprocess.Popen(
         ["sh", "-c", command], env=environment, start_new_session=True, **pipes
     )

@@ -21,7 +21,7 @@ from fscale.farm.connection import Lost
 from fscale.farm.controls import Controls
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
-from fscale.model.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.model.variant import parse
@@ -89,8 +89,10 @@ class Box:
         return []
 
 
-def source(output: Path, box: Box, *, bisecting: bool = False) -> MachineBoots:
-    kernels = {"A": Bootable(A), "B": Bootable(B)}
+def source(
+    output: Path, box: Box, *, bisecting: bool = False, image: Path | None = None
+) -> MachineBoots:
+    kernels = {"A": Bootable(A), "B": Bootable(B, image)}
     sides = {n: KernelSide(parse(f"kernel:{k.release}"), k) for n, k in kernels.items()}
     plan = MachinePlan(
         sides=sides,
@@ -145,6 +147,15 @@ def test_a_side_that_never_runs_is_broken(tmp_path: Path) -> None:
     assert not again.booted
 
 
+def test_a_rebuilt_kernel_does_not_resume_a_comparison(tmp_path: Path) -> None:
+    """Where only modules were rebuilt, even the build id is the same."""
+    images = [tmp_path / name / "bzImage" for name in ("one", "other")]
+    execute(source(tmp_path / "out", Box(tmp_path / "x"), image=images[0]), 1e6)
+    source(tmp_path / "out", Box(tmp_path / "x2"), image=images[0])
+    with pytest.raises(FscaleError, match=r"contains another comparison: kernels was .*'one'"):
+        source(tmp_path / "out", Box(tmp_path / "x3"), image=images[1])
+
+
 def test_a_broken_base_is_no_regression(tmp_path: Path) -> None:
     box = Box(tmp_path / "x")
     boots = source(tmp_path / "out", box)
@@ -182,6 +193,16 @@ def test_a_second_broken_boot_is_the_last(tmp_path: Path) -> None:
     assert {p.kind for p in compared(tmp_path / "out").health} == {"broken"}
 
 
+def test_a_broken_boot_that_is_repeated_leaves_no_trace(tmp_path: Path) -> None:
+    """The command was stopped before its round ended."""
+    box = Box(tmp_path / "x", 1, lost=[2, 3])
+    with pytest.raises(Lost):
+        execute(source(tmp_path / "out", box), 1e6)
+    assert list((tmp_path / "out/boots").glob("*.log"))
+    execute(source(tmp_path / "out", Box(tmp_path / "x2")), 1e6)
+    assert not list((tmp_path / "out/boots").glob("*.log"))
+
+
 def test_a_commit_that_does_not_run_is_no_bad_one(tmp_path: Path) -> None:
     for side in ("B", "A"):
         box = Box(tmp_path / f"x{side}")
@@ -201,6 +222,17 @@ def test_a_boot_whose_connection_broke_is_repeated_once(tmp_path: Path) -> None:
     again = Box(tmp_path / "x3")
     execute(source(tmp_path / "out2", again), 1e6)
     assert len(again.booted) == 6
+
+
+def test_who_stops_a_boot_is_told_how_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise Interrupted("stopped by SIGINT")
+
+    monkeypatch.setattr(Box, "boot", stop)
+    with pytest.raises(Interrupted, match="the same command with the same --output resumes"):
+        execute(source(tmp_path / "out", Box(tmp_path / "x")), 1e6)
 
 
 def test_kernels_on_a_machine_are_not_guests() -> None:

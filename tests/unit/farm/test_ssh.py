@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The engine for ssh, with a program in place of OpenSSH's: what it brings, believes and leaves."""
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -87,6 +89,35 @@ def test_another_version_of_python_is_refused(machine: Machine) -> None:
         answers(task(FIRST))
 
 
+def test_the_python_is_root_s(machine: Machine) -> None:
+    machine.program("id", "echo 1000")
+    machine.program("sudo", 'shift; case "$*" in python3*) echo 3 9 x86_64;; *) "$@";; esac')
+    with pytest.raises(FscaleError, match=r"its python3 is 3\.9 \(x86_64\)"):
+        answers(task(FIRST))
+
+
+def test_commands_are_lines(machine: Machine) -> None:
+    """Where the user's shell is csh, a newline in quotes is an error."""
+    (objects := Objects()).add(Path(__file__))
+    answers(task(FIRST, files={"kernel": next(iter(objects.paths))}), objects=objects)
+    commands = [line for line in machine.log if line.startswith("box: ")]
+    assert len(commands) > 4
+    assert not [command for command in commands if "\\n" in command]
+
+
+def test_a_shell_that_prints_is_said(machine: Machine) -> None:
+    machine.tell("profile", "echo '\033[1mWelcome'")
+    with pytest.raises(FscaleError, match=r"the shell of box prints '\?\[1mWelcome' before each"):
+        answers(task(FIRST))
+
+
+def test_programs_that_may_not_run_are_said(machine: Machine) -> None:
+    machine.program("findmnt", "echo rw,nosuid,nodev,noexec,relatime")
+    with pytest.raises(FscaleError, match=r"/var/tmp is mounted noexec, .*: mount -o"):
+        answers(task(FIRST))
+    assert not machine.directories
+
+
 def test_a_full_disk_is_said_and_left_clean(machine: Machine) -> None:
     machine.program("tar", "echo 'tar: No space left on device' >&2; exit 2")
     with pytest.raises(FscaleError, match="box: tar: No space left on device"):
@@ -97,7 +128,7 @@ def test_a_full_disk_is_said_and_left_clean(machine: Machine) -> None:
 def test_a_machine_is_held_by_one(machine: Machine) -> None:
     with (
         open_engine("ssh:box", print),
-        pytest.raises(FscaleError, match=r"box: it is in use: by \S+ \(pid \d+\) since 20"),
+        pytest.raises(FscaleError, match=r"box: it is in use: by \S+ \(pid \d+ of \d+\) since 20"),
     ):
         answers(task(FIRST))
     assert answers(task(FIRST))[0][0].complete
@@ -195,6 +226,30 @@ def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
     (machine.place / "hold").unlink()
     assert answers(task(FIRST))[0][0].complete
     assert measured(machine) == ["begins 1", "begins 1", "ends 1"]
+
+
+def test_signals_to_what_runs_there_free_it_too(machine: Machine) -> None:
+    """As from systemd-logind, which may end all processes of a connection that ended."""
+    machine.tell("hold")
+    code = (
+        "from fscale.farm.engine import open_engine\n"
+        "from fscale.farm.objects import Objects\n"
+        "from tests.support.farm import keys, task\n"
+        "with open_engine('ssh:box', print) as engine:\n"
+        "    engine.submit([task(*keys(1))], Objects())\n"
+        "    list(engine.collect())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    until(lambda: bool(measured(machine)))
+    process.send_signal(signal.SIGSTOP)
+    for line in _lines(machine, "processes"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(line), signal.SIGTERM)
+    time.sleep(1)
+    process.kill()
+    process.wait()
+    until(lambda: not machine.directories)
+    assert measured(machine) == ["begins 1"]
 
 
 def test_a_dead_network_frees_the_machine(

@@ -2,12 +2,15 @@
 """Kernels that a machine boots by kexec, with programs in place of ssh, kexec and systemctl."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.cli import app
-from fscale.farm import remote, ssh
+from fscale.farm import connection, remote, ssh, visit
 from fscale.farm.bootable import Bootable, Broken, OtherKernel
 from fscale.farm.connection import Lost
 from fscale.farm.controls import Controls
@@ -24,7 +27,7 @@ from fscale.farm.engine import open_engine
 from fscale.farm.objects import Objects
 from fscale.farm.remote import NotBack
 from fscale.farm.visit import Visit
-from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import KernelBuild
 from fscale.model.store import Store
 from tests.support.farm import keys, task
@@ -64,6 +67,7 @@ def text(machine: Machine, name: str) -> str:
 
 def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable) -> None:
     said: list[str] = []
+    machine.program("mv", f'echo >>$SSH_STUB/stored; exec {shutil.which("mv")} "$@"')
     with open_engine("ssh:box", said.append) as engine:
         for _ in range(2):
             engine.boot(kernel)  # type: ignore[attr-defined]
@@ -75,14 +79,26 @@ def test_a_kernel_runs_and_the_own_one_again(machine: Machine, kernel: Bootable)
     assert text(machine, "boot/kernel").strip() == OWN
     assert text(machine, "rebooted") == "rebooted\n"
     assert text(machine, "initramfs").split() == [kernel.release]
+    assert text(machine, "stored") == "\n\n", "kernel and modules, once"
     leave = text(machine, "units").partition("ExecStart=")[2]
     assert re.match(r'/bin/sh -c "mkdir .* sh (/var/tmp/fscale\.\w+)/lib/\S+ leave \1"\n', leave)
     assert "OnBootSec=900" in leave
     (stop, enable) = ["stop fscale-leave.timer", "--quiet enable fscale-leave.timer"]
-    disable = "--quiet disable fscale-leave.timer"
+    disable = "--quiet disable --now fscale-leave.timer"
     ended = "is-system-running --wait"
     assert text(machine, "systemctl").splitlines() == [stop, enable, ended] * 2 + [disable]
     assert said[-1] == f"box runs its own kernel again: {OWN}"
+
+
+def test_arguments_of_init_stay_behind_those_of_the_kernel(
+    machine: Machine, kernel: Bootable
+) -> None:
+    machine.tell("boot/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 -- --log-level=err\n")
+    with open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        arguments = "root=/dev/sda1 panic=10 oops=panic -- --log-level=err"
+        assert text(machine, "boot/cmdline").strip() == arguments
+    assert text(machine, "boot/kernel").strip() == OWN
 
 
 def test_nothing_is_measured_before_the_cpus_are_idle(machine: Machine, kernel: Bootable) -> None:
@@ -139,6 +155,25 @@ def test_a_kernel_that_panics_is_broken(machine: Machine, kernel: Bootable) -> N
     assert text(machine, "rebooted") == "rebooted\n"
 
 
+def test_only_new_files_of_pstore_are_evidence(machine: Machine, kernel: Bootable) -> None:
+    places = "$SSH_STUB/pstore $SSH_STUB/moved"
+    machine.program("find", f'shift 2; exec {shutil.which("find")} {places} "$@"')
+    for name in ("pstore/dmesg-efi-1", "moved/dmesg.txt"):
+        path = machine.tell(f"{name}.old", "an older crash\n")
+        os.utime(path, (1e9, 1e9))
+    machine.tell("panics")
+    with open_engine("ssh:box", print) as engine:
+        with pytest.raises(Broken):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        assert engine.evidence() == ""  # type: ignore[attr-defined]
+        machine.tell("pstore/dmesg-efi-1", "the end\n")
+        machine.tell("pstore/dmesg-efi-2", "the beginning\n")
+        evidence = engine.evidence()  # type: ignore[attr-defined]
+        assert evidence == "pstore:\nthe beginning\nthe end\n"
+        machine.tell("moved/dmesg.txt", "what systemd moved\n")
+        assert "what systemd moved" in engine.evidence()  # type: ignore[attr-defined]
+
+
 def test_a_kernel_that_hangs_is_reset(machine: Machine, kernel: Bootable) -> None:
     machine.tell("hangs")
     console = "echo 'starting\\033[0m\r'; echo waiting; exec sleep 600"
@@ -166,11 +201,14 @@ def test_without_a_command_the_user_is_asked_to_reset(machine: Machine, kernel: 
 def test_a_reset_that_fails_ends_the_command(machine: Machine, kernel: Bootable) -> None:
     machine.tell("hangs")
     with (
-        pytest.raises(NotBack, match="failed with exit code 3: no power; reset it, which boots"),
+        pytest.raises(
+            NotBack, match="failed with exit code 3: no power; reset it, which boots"
+        ) as ended,
         open_engine("ssh:box", print) as engine,
     ):
         engine.use(Controls("echo no power; exit 3", boot_seconds=1))  # type: ignore[attr-defined]
         engine.boot(kernel)  # type: ignore[attr-defined]
+    assert ended.value.code == Exit.USAGE, "it says nothing of the kernel"
     machine.reset()
     assert machine.directories
     with open_engine("ssh:box", print):
@@ -220,6 +258,23 @@ def test_what_a_killed_command_left_is_restored(
     machine: Machine, kernel: Bootable, tmp_path: Path
 ) -> None:
     """It was killed while its kernel booted, so nobody came back to that."""
+    # The user may not read root's files.
+    machine.program("id", "echo 1000")
+    machine.program("sudo", 'shift; ROOT=1 exec "$@"')
+    cat = (machine.bin / "cat").read_text()
+    machine.program("cat", f"case $ROOT$* in /var/tmp/*) exit 1;; esac\n{cat}")
+    kill_in_a_boot(kernel, tmp_path)
+    (left,) = machine.directories
+    assert text(machine, "boot/kernel").startswith(kernel.release)
+    until(lambda: not (machine.place / "cut").exists())
+    argv = ["restore", "--on", "ssh:box"]
+    done = CliRunner().invoke(app, argv, catch_exceptions=False)
+    assert done.stdout.splitlines() == [f"restored: {left}", "restored: its own kernel"]
+    assert text(machine, "boot/kernel").strip() == OWN
+
+
+def kill_in_a_boot(kernel: Bootable, tmp_path: Path) -> None:
+    """Run a command that is killed while a kernel boots."""
     code = (
         "import os, pathlib\n"
         "from fscale.farm import remote\n"
@@ -232,13 +287,176 @@ def test_what_a_killed_command_left_is_restored(
     )
     killed = subprocess.run([sys.executable, "-c", code], check=False)
     assert killed.returncode == -signal.SIGKILL
-    (left,) = machine.directories
-    assert text(machine, "boot/kernel").startswith(kernel.release)
+
+
+def test_a_timer_leaves_a_kernel_to_which_nobody_came_back(
+    machine: Machine, kernel: Bootable, tmp_path: Path
+) -> None:
+    """The command of its unit, with the lock of the tests."""
+
+    def fire() -> int:
+        (command,) = re.findall(r'ExecStart=/bin/sh -c "(.*)"\n', text(machine, "units"))
+        argv = ["sh", "-c", command.replace("/run/fscale", str(machine.place / "state"))]
+        path = f"{machine.bin}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(argv, env={**os.environ, "PATH": path}, check=False).returncode
+
+    with open_engine("ssh:box", print) as engine:
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        assert fire(), "it is held"
+        assert text(machine, "boot/kernel").startswith(kernel.release)
+    kill_in_a_boot(kernel, tmp_path)
     until(lambda: not (machine.place / "cut").exists())
-    argv = ["restore", "--on", "ssh:box"]
-    done = CliRunner().invoke(app, argv, catch_exceptions=False)
-    assert done.stdout.splitlines() == [f"restored: {left}", "restored: its own kernel"]
+    assert text(machine, "boot/kernel").startswith(kernel.release)
+    assert machine.directories
+    assert not fire()
     assert text(machine, "boot/kernel").strip() == OWN
+    assert not machine.directories
+
+
+def cut_once(machine: Machine, monkeypatch: pytest.MonkeyPatch, *, first: bool) -> None:
+    """Let the first connection break before it lets go of the machine, or before it boots."""
+    let_go = Visit.let_go
+
+    def cut(of: Visit, seconds: float) -> None:
+        monkeypatch.setattr(Visit, "let_go", let_go)
+        if not first:
+            of.let_go(seconds)
+        machine.tell("cut")
+        if first:
+            until(lambda: not machine.directories)
+        time.sleep(1)
+        (machine.place / "cut").unlink()
+        if first:
+            of.let_go(seconds)
+
+    monkeypatch.setattr(Visit, "let_go", cut)
+
+
+def test_a_boot_that_was_not_begun_is_begun_again(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_engine("ssh:box", print) as engine:
+        engine.use(Controls("false", boot_seconds=10))  # type: ignore[attr-defined]
+        cut_once(machine, monkeypatch, first=False)
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "boot/kernel").startswith(kernel.release)
+    assert text(machine, "boot/kernel").strip() == OWN
+
+
+@pytest.mark.parametrize("tested", [False, True])
+def test_a_connection_that_ends_before_a_boot_says_nothing_of_the_kernel(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch, tested: bool
+) -> None:
+    with open_engine("ssh:box", print) as engine:
+        engine.use(Controls("false", boot_seconds=10))  # type: ignore[attr-defined]
+        if tested:
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        cut_once(machine, monkeypatch, first=True)
+        with pytest.raises(Lost, match="ended before the boot"):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "boot/kernel").strip() == OWN
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "boot/kernel").startswith(kernel.release)
+
+
+def test_the_own_kernel_may_have_been_updated(machine: Machine, kernel: Bootable) -> None:
+    said: list[str] = []
+    newer = "6.1.0-newer #1 Debian"
+    with open_engine("ssh:box", said.append) as engine:
+        engine.use(Controls("false", boot_seconds=5))  # type: ignore[attr-defined]
+        machine.tell("panics")
+        machine.tell("boot/own", f"{newer}\n")
+        with pytest.raises(Broken, match="came back with its own kernel"):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        (machine.place / "panics").unlink()
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    assert text(machine, "boot/kernel").strip() == newer
+    assert text(machine, "rebooted") == "rebooted\n"
+    other = f"{newer}, which its boot loader starts, not {OWN}"
+    assert said[-1] == f"box runs its own kernel again: {other}"
+
+
+def test_a_kernel_is_left_though_nothing_can_be_removed(machine: Machine, kernel: Bootable) -> None:
+    """As where it found an error on the root file system, which is read-only since."""
+    runs = '"$(cat $SSH_STUB/boot/kernel) $*"'
+    read_only = f'case {runs} in 6.1.0-own* | *"$SSH_STUB"*) ;; *) exit 1;; esac'
+    machine.program("rm", f'{read_only}; exec {shutil.which("rm")} "$@"')
+    with open_engine("ssh:box", print) as engine:
+        engine.use(Controls("false", boot_seconds=9))  # type: ignore[attr-defined]
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    assert text(machine, "boot/kernel").strip() == OWN
+
+
+def test_a_kernel_that_hangs_with_its_connections_is_reset(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in memory runs, such as sshd, and what needs the disk waits."""
+
+    def let_go(of: Visit, seconds: float) -> None:
+        Visit.end(of, f"{seconds}\n")
+        machine.tell("stuck")
+        monkeypatch.setattr(connection, "ANSWER_SECONDS", 3.0)
+
+    def say(line: str) -> None:
+        if "resetting it" in line:
+            monkeypatch.setattr(connection, "ANSWER_SECONDS", 99.0)
+
+    machine.program("id", "[ ! -e $SSH_STUB/stuck ] || exec /bin/sleep 60; exec /usr/bin/id $*")
+    command = f"rm {machine.place}/stuck; sh {machine.place}/reset"
+    with open_engine("ssh:box", say) as engine:
+        engine.use(Controls(command, boot_seconds=9))  # type: ignore[attr-defined]
+        monkeypatch.setattr(Visit, "let_go", let_go)
+        with pytest.raises(Broken, match=r"was reset \(.*: box did not answer within 3 s\)"):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "boot/kernel").strip() == OWN
+
+
+def test_a_keeper_that_hangs_is_not_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = (machine.bin / "python3").read_text().replace("exec ", "")
+    machine.program("python3", f'{python}\ncase "$*" in *keeper*) exec /bin/sleep 30;; esac')
+    with open_engine("ssh:box", print):
+        monkeypatch.setattr(visit, "LEAVE_SECONDS", 2.0)
+        began = time.monotonic()
+    assert time.monotonic() - began < 25
+
+
+def test_what_a_load_left_halfway_is_made_again(machine: Machine, kernel: Bootable) -> None:
+    machine.program(
+        "mkinitramfs", 'echo half >"$4"; [ -e $SSH_STUB/space ] || exit 1; echo "$5" >"$4"'
+    )
+    with open_engine("ssh:box", print) as engine:
+        with pytest.raises(FscaleError, match="box: "):
+            engine.boot(kernel)  # type: ignore[attr-defined]
+        machine.tell("space")
+        engine.boot(kernel)  # type: ignore[attr-defined]
+        assert text(machine, "boot/kernel").startswith(kernel.release)
+
+
+def test_nothing_stays_in_boot(machine: Machine, kernel: Bootable) -> None:
+    """The load is killed, as by a crash."""
+    machine.program("mkinitramfs", "kill -9 $PPID; exit 1")
+    machine.program("rm", f'echo "$*" >>$SSH_STUB/removed; exec {shutil.which("rm")} "$@"')
+    with open_engine("ssh:box", print) as engine, pytest.raises(FscaleError):
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    assert f"-f /boot/config-{kernel.release}" in text(machine, "removed").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("program", "body", "told"),
+    [
+        ("stat", "echo tmpfs", "/var/tmp lies in memory and does not outlive a boot"),
+        ("kexec", "[ $1 = -u ] || exit 1", "does not load 0.0.1-fscale-test, as with secure boot"),
+        ("readlink", "echo /home/me/modules", "is installed: build the other with another"),
+    ],
+)
+def test_what_cannot_be_booted_is_said(
+    machine: Machine, kernel: Bootable, program: str, body: str, told: str
+) -> None:
+    machine.program(program, body)
+    with open_engine("ssh:box", print) as engine, pytest.raises(FscaleError, match=told):
+        engine.boot(kernel)  # type: ignore[attr-defined]
 
 
 def test_what_is_not_installed_is_not_booted(machine: Machine) -> None:
@@ -294,6 +512,22 @@ def test_nobody_gets_a_machine_that_boots(
         pytest.raises(FscaleError, match="in use: somebody@else boots another kernel"),
         open_engine("ssh:box", print),
     ):
+        pass
+
+
+def test_a_container_of_the_same_name_is_somebody_else(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes have numbers of their own; nobody here has this one."""
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    me = visit._owner(os.getpid()).partition(" ")[0]
+    lease = {"boot": "other", "since": 0, "seconds": 9e9}
+    machine.tell("lasting/lease", json.dumps({**lease, "owner": f"{me} (pid 4194999 of 1)"}))
+    with pytest.raises(FscaleError, match=r"in use: .* boots"), open_engine("ssh:box", print):
+        pass
+    dead = f"{me} (pid 4194999 of {namespace})"
+    machine.tell("lasting/lease", json.dumps({**lease, "owner": dead}))
+    with open_engine("ssh:box", print):
         pass
 
 
