@@ -64,6 +64,11 @@ def why_not_sliced(setup: Setup, key: CellKey, metrics: Collection[str] = ()) ->
             return f"{next(iter(files))} is a setting of the whole machine, so of both sides"
     if not setup.loads[workload].sliced:
         return f"{workload} cannot take turns"
+    if key.open_loop:
+        return (
+            f"operations of {workload} arrive at a rate, which all turns of both sides have in "
+            "common, and what has to wait in a turn is not begun in it"
+        )
     if whole := [metric for metric in metrics if metric in NEVER_SLICED]:
         return f"{whole[0]} is one of whole repetitions: turns are too short for it"
     tail = next((metric for metric in metrics if metric in LATENCIES), None)
