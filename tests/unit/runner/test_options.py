@@ -229,7 +229,7 @@ def test_arrivals_are_those_of_a_rate() -> None:
     assert of(rate="0,10,1000000") == [{"rate": 0}, {"rate": 10}, {"rate": 1000000}]
     assert of(rate=10, arrival="fixed") == [{"rate": 10, "arrival": "fixed"}]
     for wrong in ({"arrival": "fixed"}, {"arrival": "fixed", "rate": "0,10"}):
-        with pytest.raises(FscaleError, match="DRBL: option arrival .* give option rate, too"):
+        with pytest.raises(FscaleError, match=r"DRBL: option arrival .* give option rate, too"):
             of(**wrong)
     for rate in (-1, 1000001, "fast"):
         with pytest.raises(FscaleError, match="option rate cannot be"):
