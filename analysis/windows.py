@@ -18,7 +18,7 @@ from fscale.model.words import plural
 MAX_BACKLOG = 0.01
 """Largest share of the operations that may wait at the end of a window.
 
-Otherwise more arrived than the file system served. As many may wait after a pause just before.
+Otherwise more arrived than the file system served, or it paused at the end.
 """
 MIN_BACKLOG = 10
 """Operations that may wait in any case: fewer make it a matter of chance."""
@@ -127,9 +127,9 @@ def _overloaded(scored: Sequence[Cell]) -> list[str]:
         if backlog > MIN_BACKLOG and share > MAX_BACKLOG:
             waiting[cell.key.load, cell.key.filesystem].append(share)
     return [
-        f"{load} on {filesystem}: the load exceeded what the file system serves in "
-        f"{plural(len(shares), 'cell')}: {min(shares):.0%} to {max(shares):.0%} of the operations "
-        "that were due had not begun when the window ended, so latencies grow with its length"
+        f"{load} on {filesystem}: the load exceeded what the file system serves, or a pause came "
+        f"last, in {plural(len(shares), 'cell')}: {min(shares):.0%} to {max(shares):.0%} of the "
+        "operations that were due had not begun when the window ended"
         for (load, filesystem), shares in waiting.items()
     ]
 
