@@ -13,6 +13,15 @@ from typing import Any
 
 from fscale.model.latency import MIN_BEYOND, PERCENTILES, beyond, recorded_share, represents_cell
 from fscale.model.results import Cell, Mounted, Run
+from fscale.model.words import plural
+
+MAX_BACKLOG = 0.01
+"""Largest share of the operations that may wait at the end of a window.
+
+Otherwise more arrived than the file system served, or it paused at the end.
+"""
+MIN_BACKLOG = 10
+"""Operations that may wait in any case: fewer make it a matter of chance."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
     Cells whose planned duration is too short for a commit are reported by `without_commit`.
     """
     scored = [c for c in cells if c.status == "ok" and c.key.profile is None]
-    return [*_cut_short(run, scored), *_partial(scored), *_too_few(scored)]
+    return [*_cut_short(run, scored), *_partial(scored), *_too_few(scored), *_overloaded(scored)]
 
 
 def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
@@ -107,6 +116,21 @@ def _too_few(scored: Sequence[Cell]) -> list[str]:
         f"{workload}: {metric} of the latency is left out in {len(ops)} cells, because fewer than "
         f"{MIN_BEYOND} of their operations ({min(ops)} or more) lie beyond it"
         for (workload, metric), ops in counts.items()
+    ]
+
+
+def _overloaded(scored: Sequence[Cell]) -> list[str]:
+    waiting: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in scored:
+        backlog = (cell.bench.backlog if cell.bench else None) or 0
+        share = backlog / (backlog + cell.ops) if backlog else 0.0
+        if backlog > MIN_BACKLOG and share > MAX_BACKLOG:
+            waiting[cell.key.load, cell.key.filesystem].append(share)
+    return [
+        f"{load} on {filesystem}: the load exceeded what the file system serves, or a pause came "
+        f"last, in {plural(len(shares), 'cell')}: {min(shares):.0%} to {max(shares):.0%} of the "
+        "operations that were due had not begun when the window ended"
+        for (load, filesystem), shares in waiting.items()
     ]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-OF_ALL = "workers"  # the option that each workload has, with a section of its own
+# The options that each workload has, with sections of their own.
+OF_ALL = ("workers", "rate", "arrival")
 PROPERTIES = {
     "consumes": "use up a stock",
     "background": "the last CPU is the writer's; only the readers' operations count",
@@ -52,7 +53,7 @@ def options(workloads: Iterable[dict[str, Any]]) -> str:
     found: dict[tuple[str, ...], list[str]] = {}
     for workload in workloads:
         for option in workload["options"]:
-            if option["name"] != OF_ALL:
+            if option["name"] not in OF_ALL:
                 cells = (f"`{option['name']}={option['default']}`", option["help"], takes(option))
                 found.setdefault(cells, []).append(workload["id"])
     lines = [row("Option", "Meaning", "Values", "Workloads"), row(*["---"] * 4)]

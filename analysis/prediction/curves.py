@@ -54,6 +54,8 @@ class Start:
         """Why nothing can be predicted from it, whatever is simulated; None if something can."""
         if crew := " ".join(f"{name}={value}" for name, value in self.key.crew.items()):
             return f"was measured with {crew}, which cannot be simulated"
+        if self.key.open_loop:
+            return "was measured at a rate of arrivals, which cannot be simulated"
         if variant.partitions_in(self.key.filesystem)[1] > 1:
             return "was measured on partitions, which cannot be simulated"
         if self.base not in self.points:

@@ -127,6 +127,11 @@ COLUMNS: tuple[Column[Repetition], ...] = (
         lambda c: c.ops_per_second,
         "1/s",
     ),
+    _figure(
+        "backlog",
+        "operations of the option rate that were due when the window ended and had not begun",
+        lambda c: c.bench.backlog if c.bench else None,
+    ),
     _figure("background_per_second", "rate of the writer beside the readers", _background, "1/s"),
     _figure(
         "own_cpu_seconds", "CPU time of the cell's own processes", lambda c: c.own_cpu_seconds, "s"

@@ -7,7 +7,7 @@ from pathlib import Path
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guests import GuestPlan, Guests, make_guests
-from fscale.ab.slices import why_oversubscribed
+from fscale.ab.slices import PACED, why_oversubscribed
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
@@ -48,7 +48,10 @@ def make(
         _check_counts(settings)
     if slices:
         _check_pairs(arguments, options, settings, repetitions)
-        if reason := why_oversubscribed(max(suite.worker_counts)):
+        reason = why_oversubscribed(max(suite.worker_counts))
+        if any(options.get("rate") for options in suite.options.values()):
+            reason = PACED
+        if reason:
             raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     else:
         check_boots(settings, repetitions)

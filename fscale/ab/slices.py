@@ -41,6 +41,12 @@ DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited
 MIN_OPS = 20
 """per worker in a turn: all workers begin at once but end alone, and that must not matter"""
 
+PACED = (
+    "operations that arrive at a rate are as many in all turns of both sides, and what has to wait "
+    "in a turn is not begun in it"
+)
+"""why a workload with the option `rate` cannot take turns"""
+
 
 class TurnTaker(Protocol):
     """A side that takes turns."""
@@ -62,8 +68,8 @@ def why_not_sliced(setup: Setup, key: CellKey, metrics: Collection[str] = ()) ->
             return f"{name} has {fs.partitions} partitions, and slices support only one"
         if fs and (files := of_machine(fs)):
             return f"{next(iter(files))} is a setting of the whole machine, so of both sides"
-    if not setup.loads[workload].sliced:
-        return f"{workload} cannot take turns"
+    if key.open_loop or not setup.loads[workload].sliced:
+        return PACED if key.open_loop else f"{workload} cannot take turns"
     if whole := [metric for metric in metrics if metric in NEVER_SLICED]:
         return f"{whole[0]} is one of whole repetitions: turns are too short for it"
     tail = next((metric for metric in metrics if metric in LATENCIES), None)

@@ -265,6 +265,11 @@ class BenchOutput(Strict):
     )
     stock: Stock | None
     latency: Latency | None
+    backlog: int | None = Field(
+        default=None,
+        description="operations of the option rate that arrived before a window ended and had not "
+        "begun then, summed over windows and workers; null without that option",
+    )
     counters: dict[str, int] = Field(
         default={},
         description="name of a counter file of the file system -> by how much the counter grew "

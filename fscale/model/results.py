@@ -76,6 +76,11 @@ class CellKey(Strict):
         return {name: value for name, value in chosen.items() if value != _CREW[name]}
 
     @property
+    def open_loop(self) -> bool:
+        """Whether operations arrive at the option `rate`, and do not follow one another."""
+        return bool(self.options.get("rate"))
+
+    @property
     def variant(self) -> str:
         """The options, and the crew, by which points of a workload differ: "block=4096"."""
         return " ".join(f"{k}={v}" for k, v in [*sorted(self.options.items()), *self.crew.items()])

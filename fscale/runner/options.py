@@ -22,8 +22,8 @@ def resolve(suite: Suite, descriptors: Mapping[str, Descriptor]) -> Suite:
     commas of its own. A size such as 64k is a number. A list of several values makes a sweep.
 
     Raises:
-        FscaleError: a workload or an option does not exist (with similar names), or a value is none
-            of the option, or is given twice.
+        FscaleError: a workload or an option does not exist (with similar names), a value is none
+            of the option, or is given twice, or there are arrivals without a rate.
     """
     for name in [] if suite.workloads == "all" else suite.workloads:
         if name not in descriptors:
@@ -55,7 +55,17 @@ def resolve(suite: Suite, descriptors: Mapping[str, Descriptor]) -> Suite:
                     f"{name}: option {key} has the value {twice} twice; give each value once"
                 )
             resolved[name][key] = values if len(values) > 1 else values[0]
-    return suite.model_copy(update={"options": resolved})
+    suite = suite.model_copy(update={"options": resolved})
+    for name in workloads_of(suite, descriptors):
+        if descriptors[name].definition is not None:
+            continue  # options of a user's own load mean what its files say
+        points = combine(suite, descriptors[name])
+        if any("arrival" in point and not point.get("rate") for point in points):
+            raise FscaleError(
+                f"{name}: option arrival says how operations arrive at a rate; give option rate, "
+                "too"
+            )
+    return suite
 
 
 def refuse_idle(

@@ -153,6 +153,11 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     check_output(sweep.output)
     counts = sorted(set(sweep.cores))
     cells = plans.make_keys(suite, loads, media, filesystems, counts, sweep.seed)
+    if paced := next((cell for cell in cells if cell.open_loop), None):
+        raise FscaleError(
+            f"{paced.load}: simulated windows are of a number of operations, which cannot arrive "
+            "at a rate; leave the option rate out"
+        )
     kernel = kernels.of_guest(
         sweep.kernel, steps, modules=sweep.kernel_modules, tree=sweep.kernel_tree
     )

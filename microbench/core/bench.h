@@ -43,6 +43,7 @@ struct result {
 	uint64_t *interval_ops;
 	unsigned int nintervals;
 	uint64_t *executed;	/* by each process */
+	uint64_t backlog;	/* arrivals of the windows that did not begin */
 	struct usage *usage;
 	struct stock stock;
 	uint64_t **latencies;		/* a histogram of each worker, of all windows */

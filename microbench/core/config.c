@@ -154,24 +154,43 @@ static unsigned int option_choose(const struct config *cfg, const struct option_
 		    option->name, cfg->workload->id, text);
 }
 
+static long long option_count(const struct config *cfg, const struct option_desc *option,
+			      const char *text)
+{
+	long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (errno || end == text || *end || value < option->min || value > option->max ||
+	    (option->multiple_of && value % option->multiple_of))
+		usage_error("option %s of %s takes a whole number from %lld to %lld%s; it was given \"%s\"",
+			    option->name, cfg->workload->id, option->min, option->max,
+			    option->multiple_of ? " and a multiple of 512" : "", text);
+	return value;
+}
+
 static void option_set(struct config *cfg, const struct option_desc *option, unsigned int index,
 		       const char *text)
 {
 	union option_value *value = &cfg->options[index];
-	char *end;
 
-	if (option->choices) {
+	if (option->choices)
 		value->text = option->choices[option_choose(cfg, option, text)];
-		return;
+	else
+		value->number = option_count(cfg, option, text);
+}
+
+static void common_set(struct config *cfg, enum common which, const char *text)
+{
+	const struct option_desc *option = &common_options[which];
+
+	switch (which) {
+	case COMMON_WORKERS: cfg->crew = option_choose(cfg, option, text); break;
+	case COMMON_RATE: cfg->rate = (uint64_t)option_count(cfg, option, text); break;
+	case COMMON_ARRIVAL: cfg->arrival = option_choose(cfg, option, text); break;
+	case COMMON_OPTIONS: break;
 	}
-	errno = 0;
-	value->number = strtoll(text, &end, 10);
-	if (errno || end == text || *end || value->number < option->min ||
-	    value->number > option->max ||
-	    (option->multiple_of && value->number % option->multiple_of))
-		usage_error("option %s of %s takes a whole number from %lld to %lld%s; it was given \"%s\"",
-			    option->name, cfg->workload->id, option->min, option->max,
-			    option->multiple_of ? " and a multiple of 512" : "", text);
 }
 
 static bool option_is(const struct option_desc *option, const char *name, size_t length)
@@ -186,10 +205,11 @@ static void option_parse(struct config *cfg, const char *text)
 
 	if (!equals)
 		usage_error("--option takes NAME=VALUE; it was given \"%s\"", text);
-	if (option_is(&workers_option, text, (size_t)(equals - text))) {
-		cfg->crew = option_choose(cfg, &workers_option, equals + 1);
-		return;
-	}
+	for (unsigned int i = 0; i < COMMON_OPTIONS; i++)
+		if (option_is(&common_options[i], text, (size_t)(equals - text))) {
+			common_set(cfg, i, equals + 1);
+			return;
+		}
 	for (unsigned int i = 0; options && options[i].name; i++)
 		if (option_is(&options[i], text, (size_t)(equals - text))) {
 			option_set(cfg, &options[i], i, equals + 1);
@@ -417,6 +437,8 @@ void config_parse(struct config *cfg, int argc, char **argv)
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);
+	if (cfg->rate && (cfg->windows || cfg->slice))
+		usage_error("option rate cannot be combined with --slice or --windows, which end before an operation that waits can begin");
 	keep_set(cfg);
 	check_mode(cfg);
 	check_cpus(cfg, cpus);

@@ -42,6 +42,8 @@ struct config {
 	struct roi roi;
 	uint64_t seed;
 	enum crew crew;
+	uint64_t rate;			/* operations that arrive per second and worker; 0: a closed loop */
+	enum arrival arrival;
 	union option_value options[OPTIONS_MAX];
 	uint64_t keep;			/* units of a steady state; 0: a stock is used up, if any */
 	uint64_t max_stock;		/* units per worker */

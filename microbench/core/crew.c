@@ -38,6 +38,8 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 	if (b->latencies && id < cfg->workers)
 		w->latencies = b->latencies[id];
 	w->tsc = b->ticks.tsc;
+	if (id < cfg->workers)
+		pace_init(&w->pace, cfg->rate, cfg->arrival, cfg->seed, id, cfg->workers_per_cpu > 1);
 }
 
 /* In a child: what the parent's caller waits for is the parent's alone. */

@@ -14,6 +14,8 @@ enum step latency_prepare(struct bench *b)
 	unsigned int workers = b->cfg->workers;
 
 	b->ticks = ticks_start();
+	if (b->cfg->rate)
+		b->ticks.tsc = false; /* latencies begin at times of the clock by which workers sleep */
 	b->latencies = calloc(workers, sizeof(*b->latencies));
 	b->result.latencies = calloc(workers, sizeof(*b->result.latencies));
 	if (!b->latencies || !b->result.latencies)

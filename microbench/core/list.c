@@ -39,7 +39,8 @@ static json_t *descriptor(const struct workload *wl)
 			json_array_append_new(modes, json_string(mode_names[mode]));
 	for (const struct option_desc *desc = wl->options; desc && desc->name; desc++)
 		json_array_append_new(options, option(desc));
-	json_array_append_new(options, option(&workers_option));
+	for (unsigned int i = 0; i < COMMON_OPTIONS; i++)
+		json_array_append_new(options, option(&common_options[i]));
 	return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:s?, s:i, s:o, s:o}",
 			 "id", wl->id, "title", wl->title, "operation", wl->operation, "paper",
 			 wl->paper, "type", types[wl->type], "action", actions[wl->action], "sharing",

@@ -31,6 +31,13 @@ static double rate(const struct result *r, uint64_t ops)
 	return r->seconds > 0 ? (double)ops / r->seconds : 0;
 }
 
+static void set_choice(json_t *object, enum common which, unsigned int choice)
+{
+	const struct option_desc *option = &common_options[which];
+
+	json_object_set_new(object, option->name, json_string(option->choices[choice]));
+}
+
 static json_t *options(const struct config *cfg)
 {
 	const struct option_desc *desc = cfg->workload->options;
@@ -41,8 +48,11 @@ static json_t *options(const struct config *cfg)
 				    desc[i].choices ? json_string(cfg->options[i].text) :
 						      json_integer(cfg->options[i].number));
 	if (cfg->crew != CREW_PROCESSES)
-		json_object_set_new(object, workers_option.name,
-				    json_string(workers_option.choices[cfg->crew]));
+		set_choice(object, COMMON_WORKERS, cfg->crew);
+	if (cfg->rate) {
+		json_object_set_new(object, common_options[COMMON_RATE].name, integer(cfg->rate));
+		set_choice(object, COMMON_ARRIVAL, cfg->arrival);
+	}
 	return object;
 }
 
@@ -256,6 +266,7 @@ bool output_result(const struct bench *b)
 	set_usage(b, object);
 	json_object_set_new(object, "stock", stock(b));
 	json_object_set_new(object, "latency", latency(b));
+	json_object_set_new(object, "backlog", cfg->rate ? integer(r->backlog) : json_null());
 	json_object_set_new(object, "counters", counters(b));
 	json_object_set_new(object, "error", error(b));
 	good = !json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) &&

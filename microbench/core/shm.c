@@ -77,6 +77,7 @@ void shm_end_window(struct shared *shm)
 	if (!atomic_compare_exchange_strong(&shm->exhausting, &expected, 1))
 		return;
 	snapshot_take(shm, shm->last);
+	atomic_store_explicit(&shm->closed_ns, shm->last->ns, memory_order_relaxed);
 	atomic_store_explicit(&shm->timed, TIMED_OVER, memory_order_relaxed);
 	atomic_store_explicit(&shm->exhausted, 1, memory_order_release);
 	atomic_store_explicit(&shm->phase, PHASE_STOP, memory_order_release);

@@ -56,6 +56,7 @@ struct slot {
 	_Atomic uint32_t finished;			/* last run that came to its end */
 	_Atomic uint32_t turn;				/* last command that it may begin; a futex */
 	_Atomic pid_t tid;				/* of the worker, from its set-up on */
+	uint64_t backlog;				/* arrivals of the window that did not begin */
 	struct stint stint;
 };
 
@@ -80,6 +81,7 @@ struct snapshot {
 struct shared {
 	_Alignas(LINE) _Atomic uint32_t phase;
 	_Atomic uint32_t timed;				/* beside what is read with it */
+	_Atomic uint64_t closed_ns;			/* when the window ended; known at PHASE_STOP */
 	bool in_turns;					/* workers keep stints */
 	_Alignas(LINE) _Atomic uint32_t command;	/* sequence << 4 | enum command; a futex */
 	uint64_t stock;

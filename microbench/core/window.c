@@ -215,6 +215,7 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	if (read_clocks(b, e.after))
 		return STEP_FAILED;
 	if (inside) {
+		atomic_store_explicit(&b->shm->closed_ns, e.last->ns, memory_order_relaxed);
 		end = step == STEP_INTERRUPTED ? END_INTERRUPTED : END_TIME;
 		halted = crew_halt(b, step != STEP_INTERRUPTED);
 	} else {
@@ -240,6 +241,8 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	if (b->cfg->slice && !latency_add_turn(b))
 		return bench_fail(b, "realloc", NULL);
 	latency_end_window(b, true);
+	for (unsigned int id = 0; id < b->cfg->workers; id++)
+		b->result.backlog += b->shm->slots[id].backlog;
 	usage_add(b->result.usage, e.before, e.after, b->processes);
 	return step;
 }

@@ -159,6 +159,8 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 		outcome = wl->background_run(w);
 	else if (w->shm->in_turns && !pilot)
 		outcome = wl->run_turn(w);
+	else if (w->pace.gap && !pilot)
+		outcome = wl->run_open(w);
 	else if (w->latencies && !pilot)
 		outcome = wl->run_latency(w);
 	else if (w->shm->tally.windows)
@@ -171,6 +173,8 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 
 	if (outcome == OP_FAILED)
 		return outcome;
+	if (w->pace.gap && !pilot)
+		w->slot->backlog = pace_backlog(&w->pace, w->shm);
 	if (pilot)
 		ops_publish(w, 0);
 	notify_parent(&w->slot->finished, sequence);

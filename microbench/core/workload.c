@@ -63,10 +63,21 @@ bool kernel_refuses(void)
 }
 
 static const char *const crews[] = { "processes", "threads", "threads_files", NULL };
+static const char *const arrivals[] = { "poisson", "fixed", NULL };
 
-const struct option_desc workers_option = {
-	.name = "workers", .choices = crews,
-	.help = "threads share one memory map and one descriptor table; threads_files share the map alone",
+const struct option_desc common_options[COMMON_OPTIONS] = {
+	[COMMON_WORKERS] = {
+		.name = "workers", .choices = crews,
+		.help = "threads share one memory map and one descriptor table; threads_files share the map alone",
+	},
+	[COMMON_RATE] = {
+		.name = "rate", .max = 1000000,
+		.help = "operations that arrive per second and worker, whether or not those before have ended. 0: each begins when the last one ends",
+	},
+	[COMMON_ARRIVAL] = {
+		.name = "arrival", .choices = arrivals,
+		.help = "with rate, the time between two arrivals: exponential, or the same each time",
+	},
 };
 
 static const union option_value *option_find(const struct worker *w, const char *name)

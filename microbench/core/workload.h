@@ -14,6 +14,7 @@
 
 #include "edge.h"
 #include "histogram.h"
+#include "pace.h"
 #include "ticks.h"
 
 enum outcome {
@@ -45,8 +46,10 @@ struct option_desc {
 	long long value, min, max, multiple_of;
 };
 
-/* The option that all workloads have; its choices are those of enum crew. */
-extern const struct option_desc workers_option;
+/* The options that all workloads have; choices are those of enum crew and enum arrival. */
+enum common { COMMON_WORKERS, COMMON_RATE, COMMON_ARRIVAL, COMMON_OPTIONS };
+
+extern const struct option_desc common_options[COMMON_OPTIONS];
 
 union option_value {
 	long long number;
@@ -86,6 +89,7 @@ struct worker {
 	struct slot *slot;
 	uint64_t *latencies;	/* a histogram (histogram.h) of ticks, or NULL */
 	bool tsc;		/* the clock of the ticks (ticks.h) */
+	struct pace pace;	/* when operations begin (pace.h); a background writer has none */
 };
 
 struct workload {
@@ -131,6 +135,7 @@ struct workload {
 	/* Made by DEFINE_LOOPS. */
 	enum outcome (*run)(struct worker *w);
 	enum outcome (*run_latency)(struct worker *w);
+	enum outcome (*run_open)(struct worker *w);
 	enum outcome (*run_turn)(struct worker *w);
 	enum outcome (*run_counted)(struct worker *w);
 	/* The writer of a background variant. */
@@ -195,12 +200,13 @@ static enum outcome name(struct worker *w)					\
 }
 
 /*
- * Defines op_run(), op_run_latency(), which reads the clock between operations, op_run_turn(), which
- * also times the whole operations of its turn, and op_run_counted(), which counts each among those
- * of all workers. A latency is the time from the end of an operation to the end of the next: that
- * takes one reading per operation, and a worker has always one in progress. In a turn they are those
- * of the stint, with the operation that is under way when the turn closes: long ones are often that
- * one, and would be missing.
+ * Defines op_run(), op_run_latency(), which reads the clock between operations, op_run_open(), whose
+ * operations arrive at times of their own (pace.h), op_run_turn(), which also times the whole
+ * operations of its turn, and op_run_counted(), which counts each among those of all workers. A
+ * latency is the time from the end of an operation to the end of the next: that takes one reading per
+ * operation, and a worker has always one in progress. In an open loop it is the time from the
+ * operation's arrival to its end. In a turn latencies are those of the stint, with the operation that
+ * is under way when the turn closes: long ones are often that one, and would be missing.
  */
 #define DEFINE_LOOPS(op)							\
 DEFINE_LOOP(op##_run, op)							\
@@ -227,6 +233,23 @@ static inline enum outcome op##_run_timed(struct worker *w, bool in_turn)	\
 static enum outcome op##_run_latency(struct worker *w)				\
 {										\
 	return op##_run_timed(w, false);					\
+}										\
+static enum outcome op##_run_open(struct worker *w)				\
+{										\
+	uint64_t ops = ops_done(w);						\
+	enum outcome outcome = OP_OK;						\
+	struct notes notes = { 0 };						\
+										\
+	for (pace_start(&w->pace); pace_await(&w->pace, w->shm); pace_next(&w->pace)) { \
+		outcome = op(w);						\
+		if (__builtin_expect(outcome != OP_OK, 0))			\
+			break;							\
+		ops_publish(w, ++ops);						\
+		if (w->latencies && timed(w) == TIMED_NOW)			\
+			histogram_note(w->latencies, &notes, now_ns() - w->pace.next); \
+	}									\
+	histogram_enter(w->latencies, &notes);					\
+	return outcome;								\
 }										\
 static enum outcome op##_run_turn(struct worker *w)				\
 {										\
@@ -264,8 +287,8 @@ static enum outcome op##_run_counted(struct worker *w)				\
 
 /* What DEFINE_LOOPS(op) made, in a descriptor. */
 #define LOOPS(op)								\
-	.run = op##_run, .run_latency = op##_run_latency, .run_turn = op##_run_turn, \
-	.run_counted = op##_run_counted
+	.run = op##_run, .run_latency = op##_run_latency, .run_open = op##_run_open, \
+	.run_turn = op##_run_turn, .run_counted = op##_run_counted
 
 /*
  * Puts a file's descriptors where workload_find() and `--list` see them, in this order; the explicit

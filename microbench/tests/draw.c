@@ -5,6 +5,7 @@
  *   draw offset ID SIZE             the offset of a worker's block
  *   draw names FIRST COUNT          file names that count
  *   draw bucket NS                  the bucket of a latency, and its least nanoseconds
+ *   draw poisson SEED ID RATE       a thousand arrivals, in nanoseconds; or fixed
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "../core/blockio.h"
 #include "../core/histogram.h"
 #include "../core/names.h"
+#include "../core/pace.h"
 #include "../core/tree.h"
 
 static void paths(uint64_t seed, uint64_t stream, uint64_t count)
@@ -44,6 +46,16 @@ static void names(uint64_t first, uint64_t count)
 		puts(name.path);
 }
 
+static void arrivals(enum arrival arrival, const unsigned long long *v)
+{
+	struct pace pace;
+
+	pace_init(&pace, v[2], arrival, v[0], (unsigned int)v[1], false);
+	pace_begin(&pace, 0);
+	for (int i = 0; i < 1000; i++, pace_next(&pace))
+		printf("%llu\n", (unsigned long long)pace.next);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long long v[3] = { 0 };
@@ -59,6 +71,10 @@ int main(int argc, char **argv)
 	else if (argc == 3 && !strcmp(argv[1], "bucket"))
 		printf("%u %llu\n", histogram_bucket(v[0]),
 		       (unsigned long long)histogram_least(histogram_bucket(v[0])));
+	else if (argc == 5 && !strcmp(argv[1], "poisson"))
+		arrivals(ARRIVAL_POISSON, v);
+	else if (argc == 5 && !strcmp(argv[1], "fixed"))
+		arrivals(ARRIVAL_FIXED, v);
 	else
 		return 2;
 	return 0;

@@ -2,9 +2,10 @@
 """What the timed loops draw and compute: random paths, offsets beyond 4 GiB, counting names."""
 
 import subprocess
+from itertools import pairwise
 
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest
 
 from tests.support import bench
 
@@ -58,3 +59,30 @@ def test_a_bucket_of_latencies_is_known_to_a_thousandth(ticks):
 
 def test_a_latency_beyond_all_buckets_is_in_the_last():
     assert draw("bucket", 2**63) == draw("bucket", 2**39 - 1)
+
+
+def gaps(*argv):
+    """The nanoseconds between a thousand arrivals, the first of which follows 0."""
+    times = [0, *map(int, draw(*argv))]
+    return [after - before for before, after in pairwise(times)]
+
+
+@pytest.mark.parametrize(("seed", "worker"), [(1, 0), (1, 1), (2, 0)])
+def test_poisson_arrivals_have_exponential_gaps(seed, worker):
+    found = gaps("poisson", seed, worker, 4000)
+    assert kstest(found, "expon", args=(0, 250_000)).pvalue > 1e-3
+    assert found == gaps("poisson", seed, worker, 4000)
+
+
+def test_arrivals_differ_between_workers_and_seeds():
+    drawn = {tuple(gaps("poisson", *key, 1000)) for key in [(1, 0), (1, 1), (2, 0), (2, 1)]}
+    assert len(drawn) == 4
+
+
+def test_fixed_arrivals_keep_their_rate_from_a_random_phase_on():
+    # 3 per second is no whole number of nanoseconds, and must not drift.
+    first, *others = gaps("fixed", 1, 0, 3)
+    assert 0 <= first <= 333_333_334
+    assert set(others) == {333_333_333, 333_333_334}
+    assert sum(others) == pytest.approx(999 * 1e9 / 3, abs=2)
+    assert first != gaps("fixed", 1, 1, 3)[0]

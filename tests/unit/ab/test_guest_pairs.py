@@ -307,6 +307,10 @@ def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ({"repetitions": 3}, "3 pairs are too few"),
         ({"suite": QUICK.model_copy(update={"workers_per_cpu": 2})}, "leave --slices out"),
         ({"suite": QUICK.model_copy(update={"workers_per_cpu": 3})}, "workers_per_cpu = 3"),
+        (
+            {"suite": QUICK.model_copy(update={"options": {"DRBL": {"rate": [0, 5]}}})},
+            "arrive at a rate .* leave --slices out",
+        ),
     ],
 )
 def test_what_makes_no_sense_in_slices_is_refused(

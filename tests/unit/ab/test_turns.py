@@ -143,6 +143,8 @@ def described(**changes: bool) -> SimpleNamespace:
         (("p99",), described(defers_frees=True), {}, "defers work"),
         (("p99",), described(), {"keep": 5}, "defers work"),
         (("throughput",), described(puts_off=True), {"keep": 5}, None),
+        (("throughput",), described(), {"rate": 5}, "arrive at a rate"),
+        (("throughput",), described(), {"rate": 0}, None),
     ],
 )
 def test_which_metrics_slices_carry(

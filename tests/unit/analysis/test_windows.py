@@ -121,6 +121,23 @@ def test_latencies_of_a_part_are_said(tmp_path: Path) -> None:
     assert "10%" in said
 
 
+def waiting(backlog: int | None) -> Cell:
+    made = cell(key(options={"rate": 2000}), 1000)
+    assert made.bench
+    return made.model_copy(update={"bench": made.bench.model_copy(update={"backlog": backlog})})
+
+
+def test_a_load_that_is_not_served_is_said(tmp_path: Path) -> None:
+    ops = int(waiting(0).ops)
+    (said,) = warned(tmp_path / "a", [waiting(ops)])
+    assert said.startswith("DRBL rate=2000 on ext4: the load exceeded what the file system serves")
+    assert "50%" in said
+    rows = csv.DictReader(io.StringIO(exported(reader.load(tmp_path / "a"), "csv")))
+    assert [row["backlog"] for row in rows] == [str(ops)]
+    for few in (None, 0, 10, ops // 100):
+        assert warned(tmp_path / f"{few}", [waiting(few)]) == []
+
+
 def test_file_systems_with_a_journal_say_when_they_commit() -> None:
     for name in ("ext4", "xfs", "btrfs", "f2fs", "f2fs_lfs"):
         described = catalogue.load_filesystem(name).model_dump()

@@ -209,3 +209,31 @@ def test_alternatives_that_come_twice_or_name_a_side_are_refused() -> None:
         catalogue.split_filesystems("ext4:mount=commit={1,1}")
     with pytest.raises(FscaleError, match="stands for several file systems; name one"):
         catalogue.load_filesystem("ext4:mount=commit={1,5}")
+
+
+PACED = KNOWN["DRBL"].model_copy(
+    update={
+        "options": [
+            OptionHelp(name="rate", default=0, help="", least=0, most=1000000),
+            OptionHelp(name="arrival", default="poisson", help="", choices=["poisson", "fixed"]),
+        ]
+    }
+)
+
+
+def test_arrivals_are_those_of_a_rate() -> None:
+    def of(**options: object) -> list[object]:
+        asked = suite(workloads=["DRBL"], options={"DRBL": options})
+        return list(combine(resolve(asked, {"DRBL": PACED}), PACED))
+
+    assert of(rate="0,10,1000000") == [{"rate": 0}, {"rate": 10}, {"rate": 1000000}]
+    assert of(rate=10, arrival="fixed") == [{"rate": 10, "arrival": "fixed"}]
+    for wrong in ({"arrival": "fixed"}, {"arrival": "fixed", "rate": "0,10"}):
+        with pytest.raises(FscaleError, match=r"DRBL: option arrival .* give option rate, too"):
+            of(**wrong)
+    for rate in (-1, 1000001, "fast"):
+        with pytest.raises(FscaleError, match="option rate cannot be"):
+            of(rate=rate)
+    own = PACED.model_copy(update={"definition": {"own.toml": ""}})
+    asked = suite(workloads=["DRBL"], options={"DRBL": {"arrival": "fixed"}})
+    assert resolve(asked, {"DRBL": own}).options == {"DRBL": {"arrival": "fixed"}}

@@ -2,11 +2,13 @@
 """A sweep goes on where a guest breaks, and ends where guests only break; no QEMU runs here."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
-from fscale.model.errors import Interrupted
+from fscale.model.bench import OptionHelp
+from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import Simulation
 from fscale.model.store import Store
@@ -18,6 +20,7 @@ from fscale.sim.sweep import Freed, PreparedSweep, Sweep
 from fscale.sim.symbols import Symbols
 from tests.support import synthetic
 from tests.support.simulated_cells import hot_line
+from tests.unit.runner.test_plan import descriptor
 
 KERNEL: Any = None
 
@@ -179,3 +182,17 @@ def test_a_what_if_asks_once_more_for_each_object_at_the_most_cores(
     first, second = sweep.boots(asked, 1)
     assert [point.group for point in first] == [point.group for point in second] == [1, 2]
     assert len(sweep.rules(asked, first)) == 2
+
+
+def test_arrivals_at_a_rate_cannot_be_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = descriptor("DRBL", ["buffered"]).model_copy(
+        update={"options": [OptionHelp(name="rate", default=0, help="", least=0)]}
+    )
+    load = SimpleNamespace(descriptor=described)
+    monkeypatch.setattr("fscale.runner.microbench.find", lambda _: [load])
+    asked = Sweep(["tmpfs"], ["DRBL"], [1], tmp_path / "out", options=["DRBL.rate=0,5"])
+    steps: Any = None
+    with pytest.raises(FscaleError, match=r"DRBL rate=5: .* leave the option rate out"):
+        sweep.prepare(asked, steps)

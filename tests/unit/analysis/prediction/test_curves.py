@@ -148,6 +148,10 @@ def test_counts_are_by_default_those_of_the_simulation(tmp_path: Path) -> None:
     [
         ({"workers_per_cpu": 2}, "was measured with workers_per_cpu=2, which cannot be simulated"),
         ({"placement": "spread"}, "was measured with placement=spread, which cannot be simulated"),
+        (
+            {"options": {"rate": 1000}},
+            "was measured at a rate of arrivals, which cannot be simulated",
+        ),
         ({"filesystem": "ext4:8"}, "was measured on partitions, which cannot be simulated"),
     ],
 )
