@@ -60,13 +60,15 @@ def prepare(request: Request) -> Prepared:
     store = Store(request.output)
     old = store.load_run()
     seed = _seed(request, old)
-    cells = plan.make_keys(
-        selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
-        selection.descriptors,
-        selection.media,
-        selection.filesystems,
-        counts,
-        seed,
+    cells = request.choose(
+        plan.make_keys(
+            selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
+            selection.descriptors,
+            selection.media,
+            selection.filesystems,
+            counts,
+            seed,
+        )
     )
     resources = find_resources(request, selection, machine, cells)
     run = _record(request, selection, machine, counts, seed, cells, resources)
