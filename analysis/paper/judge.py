@@ -90,8 +90,11 @@ def _of_shape(asked: Question, pages: Sequence[Page]) -> Answer | None:
     for page in pages:
         for panel in page.panels:
             for curve in panel.curves:
-                if asked.about(curve.top.key) and (mine := measured_shape(curve)):
-                    return _judged(asked, Agreement(panel, curve, asked.claim, mine))
+                if asked.about(curve.top.key) and not curve.side:
+                    if mine := measured_shape(curve):
+                        return _judged(asked, Agreement(panel, curve, asked.claim, mine))
+                    few = "there are no figures both at one core and at more"
+                    return Answer(asked, CANNOT, few)
     return None
 
 
@@ -151,11 +154,7 @@ def _by_cores(asked: Question, label: str, points: Sequence[Point]) -> dict[int,
 
 def _nearest(points: dict[int, Point], cores: int) -> Point | None:
     """The point of the most cores up to those that the paper had."""
-    return (
-        points[max(n for n in points if n <= cores)]
-        if min(points, default=cores + 1) <= cores
-        else None
-    )
+    return points.get(max((n for n in points if n <= cores), default=0))
 
 
 def _simulated(is_it: bool) -> str:

@@ -22,24 +22,27 @@ Shape = Literal["scales", "does not"]
 Slope = Literal["falls", "flat"]
 Cores = Annotated[int, Field(ge=1, le=MOST_CORES)]
 RATE = "throughput"
-QUICK = {"duration": 0.5, "warmup": 0.1, "repetitions": 2, "remeasure": 0}
+QUICK = {"duration": 0.5, "warmup": 0.1, "repetitions": 2, "remeasure": 0, "interval": None}
 """suite keys of a run that only looks whether a claim can hold"""
 
 
 class Claim(Strict):
-    """What a paper says of a curve, or of the ratio of two figures."""
+    """A paper says this of a curve, or of the ratio of two figures."""
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="the name that --only takes"
     )
     section: str = Field(description="section of the paper")
     place: str = Field(default="", description="figure or table")
-    says: str = Field(default="", description="the paper's words; without, the figure alone")
+    says: str = Field(
+        default="", description="the paper's words or figures; without, the plotted curve alone"
+    )
     cannot: str = Field(
         default="", description="why it can be asked on no machine; then it is never measured"
     )
     differs: str = Field(
-        default="", description="what is asked in another way than the paper did; its answers say so"
+        default="",
+        description="what is asked in another way than the paper did; its answers say so",
     )
     workloads: list[str] = Field(
         default=[], description="ids as in `fscale list workloads`; each is asked"
@@ -62,7 +65,7 @@ class Claim(Strict):
         default=None, description="what a curve does behind its peak: it collapses or saturates"
     )
     ratio: float | None = Field(
-        default=None, gt=0, description="figure of `new` over that of `base`"
+        default=None, gt=0, description="figure of `new` over the figure of `base`"
     )
     new: str = Field(default="", description="of a ratio: a file system, as --fs takes it")
     base: str = Field(default="", description="likewise; it may be the same at another core count")
@@ -147,7 +150,7 @@ class Question:
         )
 
     def needs(self, key: CellKey, most: int) -> bool:
-        """Whether it needs a cell: a ratio those of its core counts, as far as there are cores."""
+        """Whether it needs a cell: a ratio its core counts, or the most cores that there are."""
         if not self.about(key) or self.claim.shape is not None:
             return self.about(key)
         many, base = (min(count, most) for count in self.claim.counts)
