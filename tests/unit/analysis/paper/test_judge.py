@@ -91,7 +91,7 @@ def flat(_: int) -> float:
         (flat, (1, 2), {"shape": "does not"}, "holds", ""),
         (linear, (1, 2), {"shape": "does not", "turns": 30}, "cannot be asked here", "needs 60"),
         (flat, (1, 2), {"shape": "does not", "turns": 10}, "does not hold", "turn differs"),
-        (lambda n: n**0.8, (1, 40), {"shape": "scales"}, "undecided", "neither scales"),
+        (lambda n: 1000 * n**0.8, (1, 40), {"shape": "scales"}, "undecided", "neither scales"),
     ],
 )
 def test_a_shape(
