@@ -14,9 +14,9 @@ from fscale.model.paper import Paper
 
 
 def counted(found: Sequence[Answer]) -> str:
-    """How many answers of each kind: "2 holds, 1 cannot be asked here"."""
+    """How many answers of each kind: "holds: 2; cannot be asked here: 1"."""
     counts = Counter(answer.verdict for answer in found)
-    return ", ".join(f"{counts[v]} {v}" for v in get_args(Verdict) if counts[v])
+    return "; ".join(f"{v}: {counts[v]}" for v in get_args(Verdict) if counts[v])
 
 
 def page(paper: Paper, found: Sequence[Answer], results: Results | None) -> str:
@@ -31,7 +31,7 @@ def page(paper: Paper, found: Sequence[Answer], results: Results | None) -> str:
     )
     return render(
         "report.html.j2",
-        heading=f"Does it hold here? {counted(found)}",
+        heading="Does it hold here?",
         title=paper.title,
         simulated=results is not None and results.run.machine.simulated,
         sections=[(Section("Claims", "claims", lambda _: table), table)],

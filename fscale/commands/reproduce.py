@@ -146,7 +146,7 @@ def _print(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
 
 def _print_times(prepared: Prepared | None, claims: Sequence[Claim]) -> None:
     """Print how long the cells of each claim take, and those of all together."""
-    cells = prepared.cells if prepared else []
+    cells = prepared.measurable(prepared.cells) if prepared else []
     warmup = prepared.setup.settings.warmup if prepared else 0
 
     def row(one: Claim) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.latency import PERCENTILES
 from fscale.model.limits import MOST_CORES
 from fscale.model.results import CellKey
+from fscale.model.words import plural
 
 Shape = Literal["scales", "does not"]
 Slope = Literal["falls", "flat"]
@@ -121,8 +122,9 @@ class Claim(Strict):
         many, base = self.counts
         what = "" if self.metric == RATE else f"{self.metric}: "
         if many == base:
-            return f"{what}{self.new} / {self.base} = {self.ratio:g} at {many} cores"
-        return f"{what}{self.new} at {many} / {self.base} at {base} cores = {self.ratio:g}"
+            return f"{what}{self.new} / {self.base} = {self.ratio:g} at {plural(many, 'core')}"
+        of_base = f"{self.base} at {plural(base, 'core')}"
+        return f"{what}{self.new} at {plural(many, 'core')} / {of_base} = {self.ratio:g}"
 
 
 @dataclass(frozen=True)

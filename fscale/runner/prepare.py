@@ -46,6 +46,11 @@ class Prepared:
         """The cells that are not finished."""
         return [key for key in self.cells if not self.store.finished(key)]
 
+    def measurable(self, keys: Sequence[CellKey]) -> list[CellKey]:
+        """Those of some cells for which this machine lacks nothing."""
+        missing = set(self.setup.missing)
+        return [key for key in keys if not {key.filesystem, key.medium, key.workload} & missing]
+
 
 def prepare(request: Request) -> Prepared:
     """Check all that can be checked without changing the machine, and make the plan.

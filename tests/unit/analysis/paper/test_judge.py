@@ -12,6 +12,7 @@ from fscale.analysis.reader import load
 from fscale.analysis.report.reproduced import page
 from fscale.model.paper import Paper
 from fscale.model.results import Cell, CellKey
+from tests.support import simulated_cells
 from tests.support.synthetic import cell, grid, key, write_run
 
 ABOUT = {"name": "a", "section": "4.2", "place": "figure 7", "says": "it is <fast>"}
@@ -28,7 +29,7 @@ def paper(**claim: Any) -> Paper:
 
 def answered(directory: Path, cells: Iterable[Cell], **claim: Any) -> Answer:
     asked = paper(**claim)
-    (one,) = answers(asked, asked.claim, load(write_run(directory / "run", cells, cpus=8)))
+    (one,) = answers(asked, asked.claim, load(write_run(directory / "run", cells, cpus=80)))
     return one
 
 
@@ -63,6 +64,17 @@ def test_a_ratio_that_needs_more_cores_shows_ours_and_cannot_be_asked(tmp_path: 
     one = answered(tmp_path, rates(2), **RATIO | {"cores": 32})
     assert (one.verdict, one.cores) == ("cannot be asked here", 4)
     assert (one.ours, one.why[:14]) == ("2.00\u00d7", "needs 32 cores")
+
+
+def test_what_was_disturbed_or_simulated_says_so(tmp_path: Path) -> None:
+    cells = rates(2)
+    cells[-1].disturbed = "a build"
+    assert answered(tmp_path, cells, **RATIO).ours.endswith("disturbed 1 of 6 repetitions")
+    curve = grid((1, 2), 1, ["DRBL"], ["ext4"], rate=lambda _: 1.0)
+    made = {"simulation": simulated_cells.cell(1, 100, 1).simulation}
+    simulated = [one.model_copy(update=made) for one in curve]
+    one = answered(tmp_path / "simulated", simulated, **SHAPE | {"shape": "does not"})
+    assert (one.verdict, one.ours[-12:]) == ("holds", " (simulated)")
 
 
 def test_a_ratio_over_fewer_cores_of_the_same(tmp_path: Path) -> None:
@@ -132,8 +144,8 @@ def test_the_page_has_theirs_and_ours(tmp_path: Path) -> None:
     asked = paper(**RATIO)
     results = load(write_run(tmp_path, rates(2), suite={"duration": 1, "repetitions": 3}))
     text = page(asked, answers(asked, asked.claim, results), results)
-    assert "Does it hold here? 1 holds" in text
+    assert "<caption>holds: 1</caption>" in text
     assert "xfs / ext4 = 2 at 4 cores" in text
-    assert "figure 7: it is &lt;fast&gt;" in text
+    assert "= 2 at 4 cores: it is &lt;fast&gt;" in text
     assert "0.0.0-synthetic" in text
     assert "Nothing was measured" in page(asked, answers(asked, asked.claim, None, "no"), None)
