@@ -69,12 +69,6 @@ def answers(
     return [replace(one, why="; ".join(filter(None, _reasons(one, paper)))) for one in found]
 
 
-def _disturbed(points: Sequence[Point]) -> str:
-    """A doubt about the answer, if other load disturbed some of what it is from."""
-    disturbed, all_of_them = sum(p.disturbed for p in points), sum(p.n for p in points)
-    return f"; other load disturbed {disturbed} of {all_of_them} repetitions" * bool(disturbed)
-
-
 def _reasons(answer: Answer, paper: Paper) -> Iterator[str]:
     """Why, and what was asked instead of what the paper did."""
     claim = answer.question.claim
@@ -109,8 +103,7 @@ def _judged(asked: Question, one: Agreement) -> Answer:
     behind = f", then {mine.behind}" if mine.behind else ""
     ours = (
         f"{times(mine.speedup.value)} at {mine.cores} cores, {mine.part:.2f} of linear; "
-        f"rises to {mine.rises_to}{behind}"
-        f"{_simulated(one.curve.simulated)}{_disturbed(one.curve.points)}"
+        f"rises to {mine.rises_to}{behind}{_marks(one.curve.points)}"
     )
     parts = {"scaling": one.verdict, "turn": one.turn, "slope": one.slope}
     if differs := [name for name, verdict in parts.items() if verdict == "differs"]:
@@ -136,7 +129,7 @@ def _of_ratio(asked: Question, points: Sequence[Point]) -> Answer | None:
         return None
     ratio = Ratio.of(new, base)
     spread = f" ({interval(ratio)})" if ratio.low < ratio.high else ""
-    ours = f"{times(ratio.value)}{spread}{_simulated(new.simulated or base.simulated)}{_disturbed([new, base])}"
+    ours = f"{times(ratio.value)}{spread}{_marks([new, base])}"
     if (new.key.cores, base.key.cores) != claim.counts:
         return Answer(asked, CANNOT, f"needs {max(claim.counts)} cores", ours, new.key.cores)
     assert claim.ratio is not None
@@ -164,5 +157,11 @@ def _nearest(points: dict[int, Point], cores: int) -> Point | None:
     return points.get(max((n for n in points if n <= cores), default=0))
 
 
-def _simulated(is_it: bool) -> str:
-    return " (simulated)" if is_it else ""
+def _marks(points: Sequence[Point]) -> str:
+    """What to know of figures: they are simulated, of single repetitions, or disturbed."""
+    disturbed, every = sum(p.disturbed for p in points), sum(p.n for p in points)
+    simulated = any(p.simulated for p in points)
+    marks = ["simulated"] if simulated else []
+    marks += ["one repetition"] if not simulated and any(p.n == 1 for p in points) else []
+    marks += [f"other load disturbed {disturbed} of {every} repetitions"] if disturbed else []
+    return f" ({'; '.join(marks)})" if marks else ""

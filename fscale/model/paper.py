@@ -113,10 +113,9 @@ class Claim(Strict):
     def theirs(self) -> str:
         """What the paper found, in a few words."""
         if self.shape is not None:
-            parts = ["scales" if self.shape == "scales" else "does not scale"]
-            parts += [f"from {self.turns} cores"] if self.turns else []
-            parts += [f"then {self.then}"] if self.then else []
-            return ", ".join(parts)
+            scaling = "scales" if self.shape == "scales" else "does not scale"
+            beyond = f" beyond {plural(self.turns, 'core')}" if self.turns else ""
+            return f"{scaling}{beyond}{f', then {self.then}' if self.then else ''}"
         if self.ratio is None:
             return self.says
         many, base = self.counts
