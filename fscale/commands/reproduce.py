@@ -2,6 +2,7 @@
 """`fscale reproduce`: measures what a paper claims, as far as this machine allows."""
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,15 @@ from fscale.analysis.remeasure import CHOICES
 from fscale.analysis.report import reproduced
 from fscale.apps.adapter import loads
 from fscale.commands.options.completion import complete_papers
-from fscale.commands.options.given import is_given
-from fscale.commands.options.shared import JsonFlag, ResultsOption, WaitOption
+from fscale.commands.options.kinds import output_directory
+from fscale.commands.options.shared import JsonFlag, WaitOption
+from fscale.commands.options.writable import unused
 from fscale.model.catalogue import split_names
 from fscale.model.errors import Exit, MissingTool
 from fscale.model.files import Folder
 from fscale.model.paper import Claim, Question, choose, load_paper, questions
 from fscale.model.tables import Column, Row, Table
-from fscale.model.terminal import only_ascii, terminal
+from fscale.model.terminal import only_ascii, say, terminal
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import duration, estimate_seconds, format_estimate
 from fscale.runner.request import Request
@@ -45,7 +47,6 @@ _TIMES = (Column("claim"), Column("cells", right=True), Column("time", right=Tru
 
 
 def _reproduce(
-    context: typer.Context,
     paper: Annotated[
         Path,
         typer.Argument(
@@ -54,7 +55,13 @@ def _reproduce(
             autocompletion=complete_papers,
         ),
     ],
-    output: ResultsOption = Path("results/DATE-SUITE"),
+    output: Annotated[
+        Path | None,
+        output_directory(
+            "Results directory, created if missing. An interrupted run in it is resumed. "
+            "Default: results/DATE-PAPER."
+        ),
+    ] = None,
     *,
     only: Annotated[
         str | None,
@@ -76,7 +83,7 @@ def _reproduce(
         typer.Option(
             metavar="DIR",
             help="Judge this run, such as one of `fscale simulate` or `fscale vm run`, and measure "
-            "nothing. The page is written to it unless --output is given.",
+            "nothing. --output is then where the page is written; default: to it.",
         ),
     ] = None,
     wait: WaitOption = 0,
@@ -95,9 +102,10 @@ def _reproduce(
     described = load_paper(paper)
     claims = described.chosen(split_names(only or ""))
     asked = [one for one in claims if not one.cannot]
+    place = output or run or unused(Path("results") / f"{time.strftime('%Y%m%d')}-{paper.stem}")
     request = Request(
         suite=paper,
-        output=output,
+        output=place,
         applications=loads,
         given=described.suite_of(asked, quick=quick),
         choose=partial(choose, asked),
@@ -111,18 +119,19 @@ def _reproduce(
 
     results, why = None, ""
     if run is not None:
-        output = output if is_given(context, "output") else run
         results = load(run)
     elif asked:
+        if output is None:
+            say(f"--output is {place}; give that to resume this run", error=True)
         try:
             with this_machine_held(wait) as signals:
                 execute(prepare(request), signals, choices=lambda: CHOICES)
-            results = load(output)
+            results = load(place)
         except MissingTool as error:
             why = str(error)
 
     found = answers(described, claims, results, why)
-    page = Folder(output).write("reproduced.html", reproduced.page(described, found, results))
+    page = Folder(place).write("reproduced.html", reproduced.page(described, found, results))
     if as_json:
         typer.echo(json.dumps([answer.row for answer in found], indent=1))
     else:

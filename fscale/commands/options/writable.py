@@ -38,7 +38,7 @@ def directory_to_write(param: typer.CallbackParam, path: Path | None) -> Path | 
 def results_directory(context: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
     """Check the results directory; fill in the date and the suite of the default, and note it."""
     if not is_given(context, str(param.name)) and not context.resilient_parsing:
-        suite = Path(str(context.params.get("suite") or context.params.get("paper"))).stem
+        suite = Path(str(context.params.get("suite"))).stem
         name = path.name.replace("DATE", time.strftime("%Y%m%d-%H%M%S")).replace("SUITE", suite)
         path = unused(path.with_name(name))
         context.meta[NOTE] = f"--output is {path}; give that to resume this run"

@@ -69,7 +69,9 @@ def test_a_ratio_that_needs_more_cores_shows_ours_and_cannot_be_asked(tmp_path: 
 def test_what_was_disturbed_or_simulated_says_so(tmp_path: Path) -> None:
     cells = rates(2)
     cells[-1].disturbed = "a build"
-    assert answered(tmp_path, cells, **RATIO).ours.endswith("(other load disturbed 1 of 6 repetitions)")
+    assert answered(tmp_path, cells, **RATIO).ours.endswith(
+        "(other load disturbed 1 of 6 repetitions)"
+    )
     curve = grid((1, 2), 1, ["DRBL"], ["ext4"], rate=lambda _: 1.0)
     made = {"simulation": simulated_cells.cell(1, 100, 1).simulation}
     simulated = [one.model_copy(update=made) for one in curve]
