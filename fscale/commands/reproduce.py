@@ -10,10 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.analysis.paper.judge import CANNOT, answers
 from fscale.analysis.reader import load
-from fscale.analysis.remeasure import CHOICES
-from fscale.analysis.report import reproduced
 from fscale.apps.adapter import loads
 from fscale.commands.options.completion import complete_papers
 from fscale.commands.options.kinds import output_directory
@@ -116,6 +113,10 @@ def _reproduce(
     if dry_run:
         _print_times(prepare(request) if asked else None, claims)
         return
+
+    from fscale.analysis.paper.judge import CANNOT, answers  # noqa: PLC0415 - imports numpy
+    from fscale.analysis.remeasure import CHOICES  # noqa: PLC0415
+    from fscale.analysis.report import reproduced  # noqa: PLC0415 - matplotlib takes a second
 
     results, why = None, ""
     if run is not None:
