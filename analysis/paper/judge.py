@@ -77,7 +77,7 @@ def _reasons(answer: Answer, paper: Paper) -> Iterator[str]:
         yield claim.differs
         for side in claim.sides:
             if side in paper.stand_ins:
-                yield f"{side} was asked, not {paper.stand_ins[side]}"
+                yield f"{side} stands for {paper.stand_ins[side]}"
 
 
 def _unmeasured(asked: Question, cells: Collection[Cell], why: str) -> Answer:

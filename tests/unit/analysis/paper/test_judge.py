@@ -49,7 +49,7 @@ def rates(xfs: float, noise: float = 0.0) -> list[Cell]:
         (2.0, 0, "holds", "holds from 1.60\u00d7 to 2.50\u00d7"),
         (1.5, 0, "does not hold", "the direction is the same"),
         (3.0, 0, "does not hold", "the direction is the same"),
-        (0.5, 0, "does not hold", "xfs was asked, not NewFS"),
+        (0.5, 0, "does not hold", "xfs stands for NewFS"),
         (2.0, 0.5, "undecided", "holds from"),
     ],
 )
@@ -136,7 +136,7 @@ def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
     skipped = cell(gone, 1, status="skipped", reason="the kernel has no xfs")
     one = answered(tmp_path, [*cells, skipped], **RATIO)
     assert (one.verdict, one.ours) == ("cannot be asked here", "")
-    assert one.why.startswith("the kernel has no xfs; xfs was asked")
+    assert one.why.startswith("the kernel has no xfs; xfs stands for")
     asked = paper(cannot="it is a picture")
     (never,) = answers(asked, asked.claim, None)
     assert (never.verdict, never.why) == ("cannot be asked here", "it is a picture")
