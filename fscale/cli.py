@@ -27,6 +27,8 @@ OVERVIEW = {
         "list": "List workloads, file systems, media or suites, and what this machine lacks for "
         "each.",
         "run": "Measure a suite on this machine: throughput of each point at each core count.",
+        "reproduce": "Measure what a paper claims, as far as this machine allows, and judge each "
+        "claim.",
     },
     "Compare": {
         "compare": "Judge for each point and curve whether NEW is slower, faster, the same or "

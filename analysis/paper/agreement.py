@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
-from fscale.analysis.paper.statements import Shape, Statement, statements
+from fscale.analysis.paper.statements import statements
 from fscale.analysis.skill import amdahl
 from fscale.analysis.summary import Ratio
+from fscale.model.paper import Claim, Shape, Slope
 
 # Shares of linear at the highest core count. Between them a curve is neither.
 SCALES, DOES_NOT = 0.7, 0.4
@@ -46,10 +47,10 @@ class MeasuredShape:
         return shape_of(self.part)
 
     @property
-    def behind(self) -> str:
-        """The slope behind the peak; empty if the peak is at the most cores."""
+    def behind(self) -> Slope | None:
+        """The slope behind the peak; None if the peak is at the most cores."""
         if self.peak == self.cores:
-            return ""
+            return None
         return "falls" if self.fell else "flat"
 
 
@@ -78,28 +79,37 @@ def measured_shape(curve: Curve) -> MeasuredShape | None:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A curve of ours and the statement about it."""
+    """A curve of ours and the claim about it."""
 
     panel: Panel
     curve: Curve
-    paper: Statement
+    paper: Claim
     ours: MeasuredShape
+
+    @property
+    def reaches(self) -> bool:
+        """Whether our core counts would show a curve that turns where the paper's does."""
+        return self.ours.cores >= self.enough
+
+    @property
+    def enough(self) -> int:
+        """The core count that would show it."""
+        return BEYOND * (self.paper.turns or SOCKET)
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on the shape, as far as our core counts reach."""
         mine = self.ours
         gains_nothing = mine.speedup.high <= GAIN
-        reaches = mine.cores >= BEYOND * (self.paper.turns or SOCKET)
         if self.paper.shape == "scales":
             if mine.shape == "does not" or gains_nothing:
                 return "differs"
             if mine.shape is None:
                 return "neither"
-            return "agrees" if reaches else "agrees so far"
+            return "agrees" if self.reaches else "agrees so far"
         if mine.shape == "does not" or gains_nothing:
             return "agrees"
-        if not reaches:
+        if not self.reaches:
             return "too few cores"
         return "differs" if mine.shape == "scales" else "neither"
 
@@ -112,12 +122,20 @@ class Agreement:
         turns = self.paper.turns
         if turns is None:
             return None
-        rises_to, reaches = self.ours.rises_to, self.ours.cores >= BEYOND * turns
-        if not reaches and rises_to == self.ours.cores:
+        rises_to = self.ours.rises_to
+        if not self.reaches and rises_to == self.ours.cores:
             return "too few cores"  # it may still rise
         if rises_to < turns / BEYOND or rises_to > BEYOND * turns:
             return "differs"
-        return "agrees" if reaches or self.ours.fell else "too few cores"
+        return "agrees" if self.reaches or self.ours.fell else "too few cores"
+
+    @property
+    def slope(self) -> Verdict | None:
+        """The verdict on the slope behind the peak; None if the paper says nothing of it."""
+        behind = self.ours.behind
+        if self.paper.then is None or behind == self.paper.then:
+            return self.paper.then and "agrees"
+        return "differs" if self.reaches or behind else "too few cores"
 
 
 def compare_with_paper(page: Page) -> list[Agreement]:
@@ -160,7 +178,7 @@ def other_operations(page: Page) -> list[str]:
     return list(dict.fromkeys(p.name for p, curve, _ in _known(page) if curve.top.key.options))
 
 
-def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
+def _known(page: Page) -> Iterator[tuple[Panel, Curve, Claim]]:
     """The curves about whose workload and file system the paper makes a statement."""
     for panel in page.panels:
         for curve in panel.curves:

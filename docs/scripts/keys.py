@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.loadfile import LoadFile
+from fscale.model.paper import Paper
 from fscale.model.results import Cell, Run
 from fscale.sim.machine import SimulatedMachine
 
@@ -34,6 +35,12 @@ KEYS: dict[str, Source] = {
         "A load of your own is a TOML file: `configs/loads/NAME.toml`, or any path that "
         "`--workload` names.",
         LoadFile,
+    ),
+    "paper-keys.md": (
+        "Keys of a paper",
+        "The [claims of a paper](../guide/claims-of-a-paper.md) are a TOML file: "
+        "`configs/papers/NAME.toml`, or any path that `fscale reproduce` takes.",
+        Paper,
     ),
     "machine-keys.md": (
         "Keys of a simulated machine",

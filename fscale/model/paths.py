@@ -15,6 +15,7 @@ CONFIGS = PACKAGE / "configs"
 SUITES = CONFIGS / "suites"
 FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
+PAPERS = CONFIGS / "papers"
 LOADS = CONFIGS / "loads"
 TRACEFS = Path("/sys/kernel/tracing")
 

@@ -46,6 +46,11 @@ class Prepared:
         """The cells that are not finished."""
         return [key for key in self.cells if not self.store.finished(key)]
 
+    def measurable(self, keys: Sequence[CellKey]) -> list[CellKey]:
+        """Those of some cells for which this machine lacks nothing."""
+        missing = set(self.setup.missing)
+        return [key for key in keys if not {key.filesystem, key.medium, key.workload} & missing]
+
 
 def prepare(request: Request) -> Prepared:
     """Check all that can be checked without changing the machine, and make the plan.
@@ -60,13 +65,15 @@ def prepare(request: Request) -> Prepared:
     store = Store(request.output)
     old = store.load_run()
     seed = _seed(request, old)
-    cells = plan.make_keys(
-        selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
-        selection.descriptors,
-        selection.media,
-        selection.filesystems,
-        counts,
-        seed,
+    cells = request.choose(
+        plan.make_keys(
+            selection.suite.model_copy(update={"profiles": list(selection.profilers)}),
+            selection.descriptors,
+            selection.media,
+            selection.filesystems,
+            counts,
+            seed,
+        )
     )
     resources = find_resources(request, selection, machine, cells)
     run = _record(request, selection, machine, counts, seed, cells, resources)

@@ -14,6 +14,7 @@ from fscale.model.corecounts import CoreCount
 from fscale.model.errors import FscaleError
 from fscale.model.files import parse_toml
 from fscale.model.load import Load
+from fscale.model.results import CellKey
 from fscale.model.topology import Preset
 from fscale.runner.options import read_value
 from fscale.runner.storage import disk
@@ -37,6 +38,10 @@ class Request:
     by_id: Path = disk.BY_ID
     applications: Callable[[Sequence[str]], list[Load]] = lambda _: []
     """loads that can be measured besides the microbenchmarks, and those of TOML files by path"""
+    given: Suite | None = None
+    """the suite, if it is not in a file; `suite` is then a name for messages"""
+    choose: Callable[[list[CellKey]], list[CellKey]] = lambda cells: cells
+    """which of the suite's cells are measured"""
 
 
 def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
@@ -140,7 +145,7 @@ def read_suite(request: Request) -> Suite:
     Raises:
         FscaleError: it is not valid.
     """
-    suite = catalogue.load_suite(request.suite)
+    suite = request.given or catalogue.load_suite(request.suite)
     data = _validated(request, suite.model_dump() | request.overrides).model_dump()
     if request.directory and "media" not in request.overrides:
         data["media"] = ["dir"]

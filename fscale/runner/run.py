@@ -139,13 +139,8 @@ def _reporter(
 
 
 def _estimate(prepared: Prepared) -> str:
-    return format_estimate(_measurable(prepared, prepared.todo), prepared.setup.settings.warmup)
+    return format_estimate(prepared.measurable(prepared.todo), prepared.setup.settings.warmup)
 
 
 def _budget(prepared: Prepared) -> Budget:
-    return Budget(prepared.run, prepared.store, _measurable(prepared, prepared.cells))
-
-
-def _measurable(prepared: Prepared, keys: Sequence[CellKey]) -> list[CellKey]:
-    missing = set(prepared.setup.missing)
-    return [key for key in keys if not {key.filesystem, key.medium, key.workload} & missing]
+    return Budget(prepared.run, prepared.store, prepared.measurable(prepared.cells))

@@ -37,6 +37,11 @@ def complete_suites(incomplete: str) -> list[str]:
     return [name for name in catalogue.names(paths.SUITES) if name.startswith(incomplete)]
 
 
+def complete_papers(incomplete: str) -> list[str]:
+    """Return the papers whose names begin with a text."""
+    return [name for name in catalogue.names(paths.PAPERS) if name.startswith(incomplete)]
+
+
 def complete_cores(incomplete: str) -> list[str]:
     """Return the presets of core counts whose names begin with a text."""
     return [name for name in get_args(Preset) if name.startswith(incomplete)]

@@ -101,6 +101,7 @@ class Place:
             "pairs": ["compare", self.results, "--html", out / "pairs.html", *db],
             "show": ["show", self.results],
             "predict": ["predict", self.results, "--dry-run"],
+            "reproduce": ["reproduce", "fxmark", "--run", self.results],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
                 for form in Format
@@ -121,7 +122,8 @@ class Place:
             self.fscale(*commands[name])
         out = self.scratch / "out"
         pages = [out / name for name in ("compare.html", "pairs.html", "runs/report.html")]
-        for page in [*pages, self.results / "report.html"]:
+        pages += [self.results / name for name in ("report.html", "reproduced.html")]
+        for page in pages:
             if page.is_file() and not page.is_symlink():
                 harmless(page.read_text())
         for drawn in [*(out / "flames").glob("*.svg"), *self.results.glob("plots/**/*.svg")]:

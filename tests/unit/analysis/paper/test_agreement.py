@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fscale.analysis.curves import arrange
-from fscale.analysis.paper import statements as module
 from fscale.analysis.paper.agreement import (
     Agreement,
     Verdict,
@@ -62,17 +61,6 @@ def test_every_workload_of_the_paper_has_its_file_systems() -> None:
     assert said == set(itertools.product(PAPER, FILESYSTEMS))
 
 
-def test_no_curve_has_two_statements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    twice = tmp_path / "twice.toml"
-    text = '[[statement]]\nworkloads=["W"]\nfilesystems=["x"]\nshape="scales"\n'
-    twice.write_text(2 * f'{text}section="1"\nfigure=1\nsays=""\n')
-    monkeypatch.setattr(module, "_FILE", twice)
-    statements.cache_clear()
-    with pytest.raises(ValueError, match="two statements about W, x, buffered"):
-        statements()
-    statements.cache_clear()
-
-
 def test_right_shapes_beside_those_of_trivial_predictors() -> None:
     def no_longer(cores: int) -> float:
         return 1000.0 * min(cores, 2)
@@ -89,7 +77,7 @@ def test_right_shapes_beside_those_of_trivial_predictors() -> None:
 
 def test_the_slope_behind_the_peak() -> None:
     counts = (1, 2, 8, 40)
-    assert laid("DRBH", linear, counts).ours.behind == ""
+    assert laid("DRBH", linear, counts).ours.behind is None
     assert laid("DRBH", peak(8), counts).ours.behind == "falls"
     assert laid("DRBH", lambda n: 1000.0 * min(n, 8), counts).ours.behind == "flat"
 

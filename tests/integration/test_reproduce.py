@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale reproduce` measures a claim in one run, which the same command resumes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fscale.model.errors import Exit
+from fscale.runner.selection import filesystem_of
+from tests.support.runner import fscale
+from tests.unit.commands.test_reproduce import OWN
+
+pytestmark = pytest.mark.live
+
+
+def test_a_claim_is_measured_and_resumed(tmp_path: Path) -> None:
+    own, out = tmp_path / "own.toml", tmp_path / "out"
+    own.write_text(
+        OWN.replace("FS", filesystem_of(tmp_path)).replace("duration = 1", "duration = 0.1")
+    )
+    done = fscale("reproduce", own, "--output", out, "--json")
+    assert done.returncode in (Exit.GOOD, Exit.FAILED, Exit.SKIPPED), done.stderr
+    cells = sorted((out / "cells").iterdir())
+    (reads, _) = json.loads(done.stdout)
+    assert reads["cores"] or "no figures" in reads["why"]
+    again = fscale("reproduce", own, "--output", out, "--json")
+    assert f"resuming: {len(cells)} cells are already finished" in again.stderr
+    assert json.loads(again.stdout) == json.loads(done.stdout)
