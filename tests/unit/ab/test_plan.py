@@ -221,7 +221,7 @@ def test_the_record_beside_the_run(prepare: Preparer, tmp_path: Path) -> None:
     assert record == {
         "schema": 1, "base": "ext4:mount=data=journal", "new": "xfs",
         "looks": record["looks"], "pair_looks": list(growing(FIRST_LOOK, MOST_REPETITIONS)),
-        "metrics": ["throughput"],
+        "settings": Settings(metrics=(THROUGHPUT,)).model_dump(mode="json"),
     }  # fmt: skip
     assert record["looks"][0] == 8
     assert Store(tmp_path / "whole").load_run() is not None
