@@ -157,6 +157,8 @@ def with_predicted(page: Page, kept: Mapping[str | None, Kept]) -> Page:
     for run, of_run in kept.items():
         for one in of_run.points:
             points[run, _curve(one.key)].append(one)
+    if not points:
+        return page
 
     def extended(curve: Curve) -> Curve:
         own = points.get((curve.run, _curve(curve.points[0].key)), ())
