@@ -3,8 +3,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fscale.analysis.control import Control
@@ -295,6 +295,20 @@ class Page:
         return [p for g in self.groups for p in g.panels]
 
     @property
+    def curves(self) -> list[tuple[Panel, Curve]]:
+        """All curves with their panels, in order."""
+        return [(panel, curve) for panel in self.panels for curve in panel.curves]
+
+    def alone(self, panel: Panel) -> "Page":
+        """A page with this panel only."""
+        return replace(self, groups=(PanelGroup("", (panel,)),))
+
+    def changed(self, change: Callable[[Panel], Panel]) -> "Page":
+        """A page of changed panels."""
+        groups = (PanelGroup(g.title, tuple(map(change, g.panels))) for g in self.groups)
+        return replace(self, groups=tuple(groups))
+
+    @property
     def cores(self) -> list[int]:
         """All core counts, rising."""
         return sorted({n for p in self.panels for n in p.cores})
@@ -302,12 +316,12 @@ class Page:
     @property
     def predicted(self) -> bool:
         """Whether a predicted curve is drawn."""
-        return any(curve.beyond for panel in self.panels for curve in panel.curves)
+        return any(curve.beyond for _, curve in self.curves)
 
     @property
     def names(self) -> list[str]:
         """The legend names of all curves, in order."""
-        return list(dict.fromkeys(c.name for p in self.panels for c in p.curves))
+        return list(dict.fromkeys(curve.name for _, curve in self.curves))
 
 
 def _usual_crew(points: Iterable[Point]) -> dict[str, str | int]:

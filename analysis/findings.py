@@ -61,10 +61,9 @@ def judge(ratio: Ratio, linear: float, most: float, kept: float = 1.0) -> Scalin
 def findings(page: Page) -> list[CurveFinding]:
     """One finding for each curve that has a base and a higher core count, in the page's order."""
     classified = []
-    for panel in page.panels:
-        for curve in panel.curves:
-            ratio = curve.top_speedup
-            if ratio is not None:
-                verdict = judge(ratio, curve.linear, curve.most, curve.kept)
-                classified.append(CurveFinding(panel, curve, ratio, verdict))
+    for panel, curve in page.curves:
+        ratio = curve.top_speedup
+        if ratio is not None:
+            verdict = judge(ratio, curve.linear, curve.most, curve.kept)
+            classified.append(CurveFinding(panel, curve, ratio, verdict))
     return classified

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from fscale.analysis import plots
-from fscale.analysis.curves import Page, Panel, PanelGroup
+from fscale.analysis.curves import Page, Panel
 from fscale.analysis.plotsettings import AXIS_LABELS, HEIGHT, MOST_COLUMNS, PANEL, PlotSettings
 from fscale.analysis.style import LineStyle
 from fscale.analysis.style import lines as lines_of
@@ -78,7 +78,7 @@ def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, Page]]:
         for panel in page.panels:
             stem = _free(_stem(panel.name), taken)
             taken.add(f"{stem}-cpu")
-            yield stem, replace(page, groups=(PanelGroup("", (panel,)),))
+            yield stem, page.alone(panel)
 
 
 def _stem(name: str) -> str:

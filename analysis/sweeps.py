@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
+from fscale.analysis.curves import Curve, Page, Panel
 from fscale.model import variant
 from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.words import natural
@@ -68,7 +68,7 @@ class Sweep:
     @property
     def alone(self) -> Page:
         """A page of this panel alone."""
-        return replace(self.page, groups=(PanelGroup("", (self.panel,)),))
+        return self.page.alone(self.panel)
 
     @property
     def names(self) -> list[str]:
@@ -86,17 +86,16 @@ def sweeps(pages: Iterable[Page]) -> list[Sweep]:
 
 def _of_page(page: Page) -> list[Sweep]:
     groups: dict[tuple[str, str, str, tuple[object, ...]], list[Member]] = defaultdict(list)
-    for panel in page.panels:
-        for curve in panel.curves:
-            key = curve.top.key
-            base, _ = variant.split_options(curve.filesystem)
-            axes = _axes(curve)
-            for axis, value in axes.items():
-                others = {name: v for name, v in axes.items() if name != axis}
-                same = (panel.workload, *others.items(), base, curve.run, curve.side)
-                place = base if axis == OPTIONS else curve.filesystem
-                group = axis, _fixed(others), place, (*same, key.duration, key.placement)
-                groups[group].append(Member(value, panel, curve))
+    for panel, curve in page.curves:
+        key = curve.top.key
+        base, _ = variant.split_options(curve.filesystem)
+        axes = _axes(curve)
+        for axis, value in axes.items():
+            others = {name: v for name, v in axes.items() if name != axis}
+            same = (panel.workload, *others.items(), base, curve.run, curve.side)
+            place = base if axis == OPTIONS else curve.filesystem
+            group = axis, _fixed(others), place, (*same, key.duration, key.placement)
+            groups[group].append(Member(value, panel, curve))
     return [
         Sweep(page, axis, fixed, place, tuple(sorted(members, key=_rank)))
         for (axis, fixed, place, _), members in groups.items()

@@ -130,8 +130,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
     curves = {
         curve_key(curve.points[0].key): (panel.name, curve)
         for page in pages
-        for panel in page.panels
-        for curve in panel.curves
+        for panel, curve in page.curves
     }
     bases: dict[str, Triage] = {}
     for point_triage in triages.values():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
+from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.paper.statements import statements
 from fscale.analysis.skill import amdahl
 from fscale.analysis.summary import Ratio
@@ -180,11 +180,10 @@ def other_operations(page: Page) -> list[str]:
 
 def _known(page: Page) -> Iterator[tuple[Panel, Curve, Claim]]:
     """The curves about whose workload and file system the paper makes a statement."""
-    for panel in page.panels:
-        for curve in panel.curves:
-            statement = statements().get((panel.workload, curve.filesystem, page.mode))
-            if statement and not curve.side:
-                yield panel, curve, statement
+    for panel, curve in page.curves:
+        statement = statements().get((panel.workload, curve.filesystem, page.mode))
+        if statement and not curve.side:
+            yield panel, curve, statement
 
 
 def with_turns(page: Page) -> Page:
@@ -197,5 +196,4 @@ def with_turns(page: Page) -> Page:
     def marked(panel: Panel) -> Panel:
         return replace(panel, turns=tuple(sorted(turns.get(panel.name, ()))))
 
-    groups = tuple(PanelGroup(g.title, tuple(map(marked, g.panels))) for g in page.groups)
-    return replace(page, groups=groups)
+    return page.changed(marked)

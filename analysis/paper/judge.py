@@ -87,14 +87,11 @@ def _unmeasured(asked: Question, cells: Collection[Cell], why: str) -> Answer:
 
 
 def _of_shape(asked: Question, pages: Sequence[Page]) -> Answer | None:
-    for page in pages:
-        for panel in page.panels:
-            for curve in panel.curves:
-                if asked.about(curve.top.key) and not curve.side:
-                    if mine := measured_shape(curve):
-                        return _judged(asked, Agreement(panel, curve, asked.claim, mine))
-                    few = "there are no figures both at one core and at more"
-                    return Answer(asked, CANNOT, few)
+    for panel, curve in (one for page in pages for one in page.curves):
+        if asked.about(curve.top.key) and not curve.side:
+            if mine := measured_shape(curve):
+                return _judged(asked, Agreement(panel, curve, asked.claim, mine))
+            return Answer(asked, CANNOT, "there are no figures both at one core and at more")
     return None
 
 

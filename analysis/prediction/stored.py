@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
+from fscale.analysis.curves import Curve, Page, Panel
 from fscale.analysis.prediction.curves import Interval, Prediction, Start, starts
 from fscale.analysis.prediction.model import Range, StoredPrediction, StoredPredictions
 from fscale.analysis.prediction.rule import LEVEL
@@ -167,5 +167,4 @@ def with_predicted(page: Page, kept: Mapping[str | None, Kept]) -> Page:
     def drawn(panel: Panel) -> Panel:
         return replace(panel, curves=tuple(map(extended, panel.curves)))
 
-    groups = tuple(PanelGroup(g.title, tuple(map(drawn, g.panels))) for g in page.groups)
-    return replace(page, groups=groups)
+    return page.changed(drawn)

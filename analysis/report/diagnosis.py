@@ -94,8 +94,7 @@ def _build(report: Report) -> str | None:
     beside = {
         place
         for page in report.pages
-        for panel in page.panels
-        for curve in panel.curves
+        for _, curve in page.curves
         for place in report.diagnosed_places(curve)
     }
     return render(

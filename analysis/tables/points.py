@@ -39,8 +39,7 @@ def rows(pages: Iterable[Page], names: Mapping[str | None, str]) -> list[Row]:
     unique = {
         (point.run, point.key.point): Drawn(names[point.run], panel, curve, point)
         for page in pages
-        for panel in page.panels
-        for curve in panel.curves
+        for panel, curve in page.curves
         for point in curve.points
     }
     return [make_row(COLUMNS, drawn) for drawn in unique.values()]

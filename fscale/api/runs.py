@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from fscale.analysis import plots
-from fscale.analysis.curves import Page, Panel, PanelGroup
+from fscale.analysis.curves import Page, Panel
 from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.members import Member, NamedRun, open_named, refuse_many
 from fscale.analysis.report import answer
@@ -135,7 +134,7 @@ class Runs:
             drawn = place if isinstance(place, Axes) else place.add_subplot()
             plots.draw_curves(drawn, panel, looks, linear)
             drawn.set_title(panel.name)
-            alone = replace(page, groups=(PanelGroup("", (panel,)),))
+            alone = page.alone(panel)
             drawn.legend(*plots.legend(alone, looks, linear))
         return drawn
 

@@ -208,7 +208,8 @@ def test_a_task_whose_connection_breaks_is_run_again(
     until(lambda: not machine.directories)
 
 
-def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
+def begun(machine: Machine) -> "subprocess.Popen[bytes]":
+    """Another process of ours, whose task has begun there and is held."""
     machine.tell("hold")
     code = (
         "from fscale.farm.engine import open_engine\n"
@@ -220,6 +221,11 @@ def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", code])
     until(lambda: bool(measured(machine)))
+    return process
+
+
+def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
+    process = begun(machine)
     process.kill()
     process.wait()
     until(lambda: not machine.directories)
@@ -230,17 +236,7 @@ def test_a_kill_here_frees_the_machine(machine: Machine) -> None:
 
 def test_signals_to_what_runs_there_free_it_too(machine: Machine) -> None:
     """As from systemd-logind, which may end all processes of a connection that ended."""
-    machine.tell("hold")
-    code = (
-        "from fscale.farm.engine import open_engine\n"
-        "from fscale.farm.objects import Objects\n"
-        "from tests.support.farm import keys, task\n"
-        "with open_engine('ssh:box', print) as engine:\n"
-        "    engine.submit([task(*keys(1))], Objects())\n"
-        "    list(engine.collect())\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code])
-    until(lambda: bool(measured(machine)))
+    process = begun(machine)
     process.send_signal(signal.SIGSTOP)
     for line in _lines(machine, "processes"):
         with contextlib.suppress(ProcessLookupError):
