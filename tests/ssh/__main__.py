@@ -17,7 +17,8 @@ from tests.ssh.box import Box
 from tests.ssh.machine import running, steps
 from tests.ssh.proofs import PROOFS
 
-PORT = 22722
+PORT = int(os.environ.get("FSCALE_SSH_PORT", "22722"))
+"""on loopback; each of two machines at once needs its own, as it needs a directory"""
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from tests.ssh.box import JUDGED, Box
 from tests.ssh.kernels import kernel
 from tests.ssh.machine import steps
 
-MOMENTS = 5
+MOMENTS = 20
 LONGEST = 300.0
 COMMITS, PLANTED = 8, 5
 BOOTS, SPLITS = 10, 400
