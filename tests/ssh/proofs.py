@@ -144,7 +144,7 @@ def variance(box: Box) -> None:
     """How much boots of one kernel differ, and how often halves of them are called different."""
     output = box.place / "variance"
     own = f"tmpfs:kernel={box.own}"
-    words = ["--suite", "smoke", *CELL, "--metric", "throughput", "--repetitions", str(BOOTS)]
+    words = ["--suite", "smoke", *CELL, "--repetitions", str(BOOTS)]
     words += ["--max-minutes", "60", "--output", str(output)]
     assert box.fscale("noise", "--fs", own, *words) in (0, 1)
     sides = open_sides(output, None)
