@@ -15,6 +15,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def main() -> None:
             _hold(lock, owner, gone)
             leaves = True
             (directory / UNWANTED).unlink(missing_ok=True)  # of a visit that ended with the machine
-            print(HELD, *_adopt(directory), flush=True)
+            print(HELD, *_adopt(directory), *_remove_stale(directory), flush=True)
             if seconds := _read_line():
                 lease = {"owner": owner, "boot": _boot(), "since": _up(), "seconds": float(seconds)}
                 _lasting(LEASE_FILE).write_text(json.dumps(lease))
@@ -89,6 +90,21 @@ def _adopt(directory: Path) -> list[str]:
         adopted = _kexec("adopt", directory, other, stdout=subprocess.PIPE).stdout
     last.write_text(str(directory))
     return adopted.split()
+
+
+def _remove_stale(directory: Path) -> list[str]:
+    """Remove and return the directories of visits that a boot ended before they held the machine.
+
+    Those that are younger than the boot may be of others, who are about to be refused.
+    """
+    booted = time.time() - _up()
+    removed = []
+    for other in Path("/var/tmp").glob("fscale.*"):
+        ours = DIRECTORY.fullmatch(str(other)) and (other / "lib/fscale").is_dir()
+        if ours and other != directory and other.lstat().st_mtime < booted:
+            shutil.rmtree(other, ignore_errors=True)
+            removed.append(str(other))
+    return removed
 
 
 def _read_line() -> str:

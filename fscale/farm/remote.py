@@ -42,7 +42,7 @@ class Remote:
         """what the machine ran before, as in `About.running`"""
 
     def __enter__(self) -> "Remote":
-        self._enter(None)
+        self._enter_first()
         self.undone += self.visit.adopted
         home = self.visit.home()
         if home and _is_tested(self.visit.running, home):
@@ -165,6 +165,15 @@ class Remote:
     def _end_console(self) -> str:
         console, self._console = self._console, None
         return console.end() if console else ""
+
+    def _enter_first(self) -> None:
+        """Visit the machine, which may just now leave the kernel that a killed command booted."""
+        try:
+            self._enter(None)
+        except Lost as error:
+            self._say(f"{error}; waiting until {self.host} is back")
+            if reason := _try(lambda: self._enter(None), self.controls.boot_seconds):
+                raise FscaleError(reason) from None
 
     def _enter(self, directory: str | None) -> None:
         stack = contextlib.ExitStack()

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.farm.connection import Connection, connected
+from fscale.farm.connection import ENDED, Connection, connected
 from fscale.farm.engine import Say
 from fscale.farm.keeper import BOOTS, DIRECTORY, HELD, TASK_SECONDS
 from fscale.farm.objects import Objects
@@ -145,7 +145,11 @@ class Visit:
             gone = [owner]
 
     def _start_keeper(self, *owners: str) -> str:
-        """Start the keeper. Return why it refuses; empty: it holds the machine."""
+        """Start the keeper. Return why it refuses; empty: it holds the machine.
+
+        Raises:
+            Lost: the connection ended.
+        """
         keeper = self.connection.start(self.python("fscale.farm.keeper", *owners))
         assert keeper.stdin and keeper.stdout and keeper.stderr
         errors, heartbeat = Tail(keeper.stderr), Heartbeat(keeper.stdin)
@@ -156,6 +160,8 @@ class Visit:
             self.adopted = said[1:]
             return ""
         self.end()
+        if keeper.returncode == ENDED:
+            raise self.connection.lost(errors.text())
         return summarise_failure(errors.text()) or "it ended without a reason"
 
     def end(self, line: str = "") -> None:

@@ -81,7 +81,7 @@ def killed(box: Box) -> None:
         time.sleep(seconds)
         process.send_signal((signal.SIGKILL, signal.SIGINT)[number % 2])
         print(f"ab: exit code {process.wait()} by a signal at {seconds:.0f} s", flush=True)
-        assert box.fscale("restore") == 0
+        assert box.fscale("restore", "--wait", "1200") == 0
         box.check_left_alone()
     assert box.fscale(*argv) == 0
     box.judgements(box.place / "killed")

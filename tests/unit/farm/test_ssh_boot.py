@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -359,6 +360,49 @@ def test_a_connection_that_ends_before_a_boot_says_nothing_of_the_kernel(
         assert text(machine, "boot/kernel").strip() == OWN
         engine.boot(kernel)  # type: ignore[attr-defined]
         assert text(machine, "boot/kernel").startswith(kernel.release)
+
+
+def test_a_machine_that_is_just_leaving_a_kernel_is_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command is given while the machine restores itself after a killed one.
+
+    What it had copied is left there until a boot.
+    """
+    said: list[str] = []
+    hold = Visit.hold
+
+    def cut(of: Visit) -> None:
+        monkeypatch.setattr(Visit, "hold", hold)
+        machine.tell("cut")
+        threading.Timer(1, (machine.place / "cut").unlink).start()
+        of.hold()
+
+    monkeypatch.setattr(Visit, "hold", cut)
+    with open_engine("ssh:box", said.append) as engine:
+        engine.submit([task(*keys(1))], Objects())
+        assert all(answer.complete for answer in engine.collect())
+    (left,) = machine.directories
+    shutil.rmtree(left)
+    assert re.fullmatch("the connection to box ended: .*; waiting until box is back", said[0])
+
+
+def test_directories_from_before_the_boot_are_removed(machine: Machine) -> None:
+    """A boot ended those visits before they held the machine."""
+    old, young, foreign = (
+        Path(tempfile.mkdtemp(prefix="fscale.aa", dir="/var/tmp")) for _ in "123"
+    )
+    try:
+        for directory in (old, young):
+            (directory / "lib/fscale").mkdir(parents=True)
+        for directory in (old, foreign):
+            os.utime(directory, (1e9, 1e9))
+        with open_engine("ssh:box", print) as engine:
+            assert engine.undone == [str(old)]  # type: ignore[attr-defined]
+        assert [one.exists() for one in (old, young, foreign)] == [False, True, True]
+    finally:
+        for directory in (old, young, foreign):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def test_the_own_kernel_may_have_been_updated(machine: Machine, kernel: Bootable) -> None:
