@@ -91,11 +91,12 @@ class BootingEngine(NodeEngine, Protocol):
 # when it is needed, because its libraries are optional.
 ENGINES = {
     "dask": "fscale.farm.dask",
+    "labgrid": "fscale.farm.labgrid",
     "slurm": "fscale.farm.slurm",
     "ssh": "fscale.farm.ssh",
     "tls": "fscale.farm.dask",
 }
-BOOTING = ("ssh",)
+BOOTING = ("ssh", "labgrid")
 """engines of one machine, which boots kernels"""
 WHOLE_NODES = ("slurm", *BOOTING)
 """engines that give a task a machine for itself"""
@@ -110,8 +111,8 @@ def name_of(on: str) -> str:
     match = re.match(r"[a-z]+", on)
     if match is None or match[0] not in ENGINES:
         raise FscaleError(
-            f"--on {on}: no such engine; give ssh:HOST, slurm[:PARTITION], dask://HOST:PORT or "
-            "tls://HOST:PORT"
+            f"--on {on}: no such engine; give ssh:HOST, labgrid:PLACE, slurm[:PARTITION], "
+            "dask://HOST:PORT or tls://HOST:PORT"
         )
     return match[0]
 

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Jobs of Slurm by its commands: submitted, listed and cancelled. Tried with Slurm 22.05."""
 
-import os
 import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.farm.programs import PATIENCE, run
 from fscale.model.errors import FscaleError, MissingTool
-from fscale.system.executor import CommandFailed, Executor, which
+from fscale.system.executor import CommandFailed, which
 
 TOOLS = ("sbatch", "squeue", "scancel", "sinfo", "scontrol")
 NAME = "fscale"
-PATIENCE = 300
-"""seconds for a command: sbatch waits itself while Slurm is busy"""
 _RUNNING = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"}
 _RUNNING |= {"REQUEUED", "RESIZING", "STAGE_OUT", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 _LOST = {"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "unknown to Slurm"}
@@ -68,7 +66,7 @@ def limits() -> SlurmLimits:
     """
     if missing := [tool for tool in TOOLS if which(tool) is None]:
         raise MissingTool(f"{', '.join(missing)}: not installed; jobs of Slurm are submitted by it")
-    text = _run("scontrol", "show", "config")
+    text = run("scontrol", "show", "config")
     values = {k: int(v) for k, v in re.findall(r"^(Max\w+)\s*= (\d+)\b", text, re.MULTILINE)}
     return SlurmLimits(max(1, values["MaxJobCount"] // 2), max(1, values["MaxArraySize"] - 1))
 
@@ -76,7 +74,7 @@ def limits() -> SlurmLimits:
 def nodes(partition: str | None) -> int:
     """Return the number of nodes that are up in a partition; None: in Slurm's default partition."""
     argv = ["sinfo", "--noheader", "--responding", "--format=%P|%D|%t"]
-    rows = [line.split("|") for line in _run(*argv).splitlines()]
+    rows = [line.split("|") for line in run(*argv).splitlines()]
     chosen = set(partition.split(",")) if partition else None
     return sum(
         int(count)
@@ -107,7 +105,7 @@ def submit(
         *(str(script), str(directory)),
     ]
     try:
-        submitted = _run(*argv)
+        submitted = run(*argv)
     except CommandFailed as error:
         if "temporarily unable" in str(error) or "limit" in str(error):
             raise Full(str(error)) from None
@@ -121,7 +119,7 @@ def states(arrays: Collection[str]) -> dict[str, State]:
     # Otherwise Slurm cuts a list of pending elements after 64 characters.
     whole = ["env", "SLURM_BITSTR_LEN=0", "squeue"]
     argv = [*whole, "--noheader", "--array", "--states=all", f"--name={NAME}"]
-    return parse_states(_run(*argv, f"--Format={_FORMAT}"), arrays)
+    return parse_states(run(*argv, f"--Format={_FORMAT}"), arrays)
 
 
 def parse_states(text: str, arrays: Collection[str]) -> dict[str, State]:
@@ -142,7 +140,7 @@ def cancel(arrays: Sequence[str]) -> dict[str, State]:
     Raises:
         FscaleError: they have not after PATIENCE seconds.
     """
-    _run("scancel", "--quiet", *arrays)
+    run("scancel", "--quiet", *arrays)
     end = time.monotonic() + PATIENCE
     while True:
         active = states(arrays)
@@ -151,14 +149,3 @@ def cancel(arrays: Sequence[str]) -> dict[str, State]:
         if time.monotonic() > end:
             raise FscaleError(f"jobs {', '.join(arrays)} have not ended; see `squeue`")
         time.sleep(1)
-
-
-class _Commands(Executor):
-    """Runs Slurm's commands, which read the user's environment and pass it on to the jobs."""
-
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, **super().environment()}
-
-
-def _run(*argv: str) -> str:
-    return _Commands().run(list(argv), timeout=PATIENCE)

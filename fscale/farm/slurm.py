@@ -21,6 +21,7 @@ from fscale.farm import jobs
 from fscale.farm.answer import MOST_TEXT, Answer, Header, Refused, check, read_files
 from fscale.farm.engine import Say
 from fscale.farm.objects import Objects
+from fscale.farm.programs import PATIENCE
 from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
@@ -142,7 +143,7 @@ class Slurm:
         try:
             states = jobs.states(self._arrays)
         except CommandFailed:
-            if time.monotonic() - self._seen > jobs.PATIENCE:
+            if time.monotonic() - self._seen > PATIENCE:
                 raise
             return None
         self._seen = time.monotonic()

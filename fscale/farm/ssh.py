@@ -23,7 +23,8 @@ from fscale.system.executor import summarise_failure
 ATTEMPTS = 2
 HANG_SECONDS = 3600.0
 """how long a task may take under a kernel under test, besides the timed seconds of its cells"""
-_ON = re.compile(r"ssh:(?P<host>[A-Za-z0-9_][\w.@:%+-]{0,250})")
+HOST = r"[A-Za-z0-9_][\w.@:%+-]{0,250}"
+_ON = re.compile(rf"ssh:(?P<host>{HOST})")
 
 
 @contextlib.contextmanager

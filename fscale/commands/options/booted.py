@@ -26,9 +26,9 @@ class ControlOptions:
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="With --on ssh:HOST: shell command of this machine that resets HOST when a kernel "
-            "does not come back, such as 'ipmitool -H bmc -U ci -f FILE power reset'. run.json "
-            "records it, so give no password.",
+            help="With --on ssh:HOST or labgrid:PLACE: shell command of this machine that resets "
+            "the other when a kernel does not come back, such as 'ipmitool -H bmc -U ci -f FILE "
+            "power reset'. run.json records it, so give no password.",
             rich_help_panel=PLACE,
         ),
     ] = None
@@ -36,8 +36,9 @@ class ControlOptions:
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="With --on ssh:HOST: shell command of this machine that prints HOST's console "
-            "while a kernel under test runs; the end of it explains a kernel that breaks.",
+            help="With --on ssh:HOST or labgrid:PLACE: shell command of this machine that prints "
+            "the other's console while a kernel under test runs; the end of it explains a kernel "
+            "that breaks.",
             rich_help_panel=PLACE,
         ),
     ] = None
@@ -48,7 +49,7 @@ class ControlOptions:
             metavar="SECONDS",
             min=10,
             max=7200,
-            help="With --on ssh:HOST: how long a boot may take until HOST is reset.",
+            help="With --on ssh:HOST or labgrid:PLACE: how long a boot may take until a reset.",
             rich_help_panel=PLACE,
         ),
     ] = BOOT_SECONDS

@@ -46,8 +46,8 @@ def check_nodes(on: str | None) -> str | None:
     """
     if on is not None and name_of(on) not in WHOLE_NODES:
         raise FscaleError(
-            f"--on {on}: what is measured needs a machine for itself; give --on ssh:HOST or --on "
-            "slurm[:PARTITION]"
+            f"--on {on}: what is measured needs a machine for itself; give --on ssh:HOST, "
+            "labgrid:PLACE or slurm[:PARTITION]"
         )
     return on
 
@@ -71,8 +71,10 @@ def check_machine(on: str | None) -> str | None:
     Raises:
         FscaleError: there is no such engine, or it has several.
     """
-    if on is not None and name_of(on) != "ssh":
-        raise FscaleError(f"--on {on}: not the name of one machine; give --on ssh:HOST")
+    if on is not None and name_of(on) not in BOOTING:
+        raise FscaleError(
+            f"--on {on}: not the name of one machine; give --on ssh:HOST or --on labgrid:PLACE"
+        )
     return on
 
 
@@ -91,8 +93,8 @@ BisectOption = Annotated[
     typer.Option(
         "--on",
         metavar="ENGINE",
-        help="Boot two kernels in turn on the machine ssh:HOST, or guests that count instructions "
-        "on the machines of a Dask scheduler: dask://HOST:PORT. Default: here.",
+        help="Boot two kernels in turn on the machine ssh:HOST or labgrid:PLACE, or guests that "
+        "count instructions on the machines of a Dask scheduler: dask://HOST:PORT. Default: here.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -103,7 +105,8 @@ NodesOption = Annotated[
         callback=check_nodes,
         metavar="ENGINE",
         help="Measure on another machine, which it has for itself: ssh:HOST, with HOST as in `ssh "
-        "HOST`; slurm or slurm:PARTITION, nodes of a cluster. Default: here.",
+        "HOST`; labgrid:PLACE, whose machine ssh reaches; slurm or slurm:PARTITION, nodes of a "
+        "cluster. Default: here.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -112,8 +115,9 @@ MachineOption = Annotated[
     typer.Option(
         "--on",
         callback=check_machine,
-        metavar="ssh:HOST",
-        help="The machine, with HOST as in `ssh HOST`. Default: this one.",
+        metavar="MACHINE",
+        help="The machine: ssh:HOST, with HOST as in `ssh HOST`, or labgrid:PLACE. Default: this "
+        "one.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -123,9 +127,9 @@ BootingOption = Annotated[
     typer.Option(
         "--on",
         callback=check_machine,
-        metavar="ssh:HOST",
-        help="Boot the kernel of the side on that machine for each repetition, with HOST as in "
-        "`ssh HOST`. Default: measure here, without boots.",
+        metavar="MACHINE",
+        help="Boot the kernel of the side on that machine for each repetition: ssh:HOST, with HOST "
+        "as in `ssh HOST`, or labgrid:PLACE. Default: measure here, without boots.",
         rich_help_panel=PLACE,
     ),
 ]
@@ -135,7 +139,7 @@ AbOption = Annotated[
         "--on",
         metavar="ENGINE",
         help="Measure on a node of a cluster, which it has for itself: slurm or slurm:PARTITION; "
-        "boot two kernels in turn on the machine ssh:HOST; "
+        "boot two kernels in turn on the machine ssh:HOST or labgrid:PLACE; "
         "or boot guests that count instructions on the machines of a Dask scheduler: "
         "dask://HOST:PORT. Default: here.",
         rich_help_panel=PLACE,
