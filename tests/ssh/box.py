@@ -19,6 +19,7 @@ _STATE = """
 uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run | sort; nproc
 ls /lib/modules; ls -d /var/tmp/fscale*; ls -R /etc/systemd/system
 """
+TESTBOX = "ssh:testbox"
 JUDGED = ["--fdr", "0.1", "--metric", "throughput"]
 """how few boots are judged"""
 _RESET = """
@@ -41,7 +42,7 @@ class Box:
         ssh.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
         ssh.chmod(0o755)
         self._ssh = [str(ssh), "-oBatchMode=yes", "testbox"]
-        self._environment = {**os.environ, "PATH": f"{ssh.parent}:{os.environ['PATH']}"}
+        self.environment = {**os.environ, "PATH": f"{ssh.parent}:{os.environ['PATH']}"}
         self.console = f"tail -c 0 -f {place}/console"
         self.reset = shlex.join([sys.executable, "-c", _RESET, f"{place}/monitor"])
         self.own = self.ask("uname -r").strip()
@@ -54,17 +55,17 @@ class Box:
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a command of fscale on the machine."""
-        return subprocess.Popen(_argv(words, "testbox"), env=self._environment)
+        return subprocess.Popen(_argv(words, TESTBOX), env=self.environment)
 
-    def fscale(self, *words: str, host: str = "testbox") -> int:
+    def fscale(self, *words: str, on: str = TESTBOX) -> int:
         """Run a command of fscale on the machine, by one of its names; its exit code."""
-        return self._run(_argv(words, host))
+        return self._run(_argv(words, on))
 
-    def refused(self, *words: str, host: str = "testbox") -> str:
+    def refused(self, *words: str, on: str = TESTBOX) -> str:
         """What a command says that is to be refused."""
         done = subprocess.run(
-            _argv(words, host),
-            env=self._environment,
+            _argv(words, on),
+            env=self.environment,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
@@ -84,12 +85,12 @@ class Box:
         )
         subprocess.run([*git, "start", "HEAD", roots.stdout.strip()], check=True)
         build = words.index("--")
-        step = _argv(words[:build], "testbox") + list(words[build:])
+        step = _argv(words[:build], TESTBOX) + list(words[build:])
         return self._run([*git, "run", *step])
 
     def _run(self, argv: list[str]) -> int:
         began = time.monotonic()
-        code = subprocess.run(argv, env=self._environment, check=False).returncode
+        code = subprocess.run(argv, env=self.environment, check=False).returncode
         print(f"{argv[1]}: exit code {code} after {time.monotonic() - began:.0f} s", flush=True)
         return code
 
@@ -111,5 +112,5 @@ class Box:
         print("the machine is as it was", flush=True)
 
 
-def _argv(words: Sequence[str], host: str) -> list[str]:
-    return [str(paths.ROOT / "bin/fscale"), *words, "--on", f"ssh:{host}"]
+def _argv(words: Sequence[str], on: str) -> list[str]:
+    return [str(paths.ROOT / "bin/fscale"), *words, "--on", on]

@@ -16,6 +16,7 @@ from fscale.analysis.metrics import THROUGHPUT
 from fscale.model.results import Cell
 from tests.ssh.box import JUDGED, Box
 from tests.ssh.kernels import kernel
+from tests.ssh.laboratory import laboratory
 from tests.ssh.machine import steps
 
 MOMENTS = 20
@@ -100,7 +101,7 @@ def cut(box: Box) -> None:
 
 def other_user(box: Box) -> None:
     """An ordinary user with sudo, behind a jump host, boots kernels."""
-    assert box.fscale(*_own(box, "other-user"), host="testbox-user") == 0
+    assert box.fscale(*_own(box, "other-user"), on="ssh:testbox-user") == 0
     box.judgements(box.place / "other-user")
 
 
@@ -108,7 +109,7 @@ def refusals(box: Box) -> None:
     """An unknown host key and a full disk are refused; a clock that is a year late is not."""
     options = [*CELL, "--fs", "tmpfs", "--repetitions", "1", "--output"]
     name = str(box.place / "unknown")
-    assert "key" in box.refused("run", "smoke", *options, name, host="testbox-unknown")
+    assert "key" in box.refused("run", "smoke", *options, name, on="ssh:testbox-unknown")
     box.ask("fallocate -l $(($(df --output=avail -B1 /var/tmp | tail -1) - 4000000)) /root/full")
     assert "space" in box.refused("run", "smoke", *options, str(box.place / "full"))
     box.ask("rm /root/full; date -s '1 year ago'")
@@ -170,6 +171,33 @@ def _places(count: int) -> list[dict[str, object]]:
     return [{"side": "AB"[n % 2], "repetition": n // 2 + 1} for n in range(count)]
 
 
+def in_laboratory(box: Box) -> None:
+    """A place of labgrid: its power resets a kernel that hangs, and its console explains it."""
+    sides = kernel("none", steps()), kernel("hang", steps())
+    argv = _ab(box, "labgrid", *sides, "--fs", "ext4", *FEW, "--media", "brd")
+    with laboratory(box) as place:
+        assert box.fscale("doctor", on=place) == 0
+        assert box.fscale(*argv, "--boot-timeout", "180", on=place) == 1
+    text = "".join(log.read_text() for log in (box.place / "labgrid/boots").glob("B*.log"))
+    assert "panicked or hung" in text and "console:" in text, text
+
+
+def left_alone(box: Box) -> None:
+    """Killed while a kernel boots, and given up: a timer there leaves that kernel."""
+    console = box.place / "console"
+    began = console.stat().st_size
+    process = box.start(*_own(box, "left"))
+    while b"kexec_core: Starting new kernel" not in console.read_bytes()[began:]:
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 3600
+    while "oops=panic" in (line := box.ask("cat /proc/cmdline")) or not line:
+        assert time.monotonic() < end
+        time.sleep(20)
+    print(f"the machine was given up {time.monotonic() - end + 3600:.0f} s ago", flush=True)
+
+
 PROOFS: dict[str, Callable[[Box], None]] = {
     "run": run,
     "same": same,
@@ -177,6 +205,8 @@ PROOFS: dict[str, Callable[[Box], None]] = {
     "panic": _broken("panic", "came back with its own kernel"),
     "hang": _broken("hang", "panicked or hung", "--media", "brd"),
     "mute": _broken("mute", "was reset"),
+    "labgrid": in_laboratory,
+    "left": left_alone,
     "refusals": refusals,
     "user": other_user,
     "bisect": bisected,
