@@ -31,7 +31,7 @@ help:
 	@echo "make test-unit  run the quick unit tests: no root, guests or network (3 minutes on two idle cores)"
 	@echo "make fresh [COMMAND=LINE]  run a line for a shell, by default make run and make test, in a clone below"
 	@echo "             /root of a new, minimal Debian 12 root, as a newcomer would (root only; 40 minutes)"
-	@echo "make test-guest  set up, boot guests and test them (half an hour)"
+	@echo "make test-guest  set up, boot guests and test them (half an hour), and a machine over ssh (hours)"
 	@echo "make test-packages  build the packages in roots of Debian 12 and 13, use and remove them there (root; half an hour)"
 	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
 	@echo "make kills   kill a run at 200 random moments and see that the machine is put back (root; some ten minutes)"

@@ -5,6 +5,7 @@ Needs labgrid's coordinator, exporter and client (pip install labgrid) and micro
 """
 
 import contextlib
+import shutil
 import socketserver
 import subprocess
 import threading
@@ -24,9 +25,16 @@ box:
 _PORT = 22799
 
 
+def missing() -> list[str]:
+    """The programs that it needs and this machine lacks."""
+    programs = ("labgrid-coordinator", "labgrid-exporter", "labgrid-client", "microcom")
+    return [program for program in programs if shutil.which(program) is None]
+
+
 @contextlib.contextmanager
 def laboratory(box: Box) -> Iterator[str]:
     """Run it; the machine as `--on` names it."""
+    assert not missing(), missing()
     console = box.place / "console"
 
     class Power(BaseHTTPRequestHandler):
