@@ -13,6 +13,7 @@ from fscale.commands.options.helptext import PLACE
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import booting
 from fscale.farm.controls import BOOT_SECONDS, Controls
+from fscale.model.errors import FscaleError
 from fscale.model.variant import Variant
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
@@ -77,7 +78,8 @@ def compare_boots(
     """Let a machine boot both sides in turn, for at most `seconds`, and store the run.
 
     Raises:
-        FscaleError: a side is not valid, or the machine cannot measure or was lost.
+        FscaleError: a side is not valid, or the machine cannot measure, was lost, or is not back
+            after the last boot.
         Broken: a side does not run, in a bisection.
     """
     from fscale.ab import guest_run, machine_plan  # noqa: PLC0415 - import the statistics
@@ -95,6 +97,14 @@ def compare_boots(
         steps,
         bisecting=bisecting,
     )
-    with Signals().installed(), booting(on, measured.wait) as machine:
-        machine.use(controls)
-        guest_run.execute(MachineBoots(plan, steps, machine), seconds)
+    whole = False
+    try:
+        with Signals().installed(), booting(on, measured.wait) as machine:
+            machine.use(controls)
+            guest_run.execute(MachineBoots(plan, steps, machine), seconds)
+            whole = True
+    except FscaleError as error:
+        if whole:
+            told = f"{error}; the results are whole, see `fscale compare {plan.output}`"
+            raise FscaleError(told) from None
+        raise
