@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes the drawings of the page: an SVG for each panel, and for each sample of a legend."""
 
+from collections.abc import Mapping, Sequence
+
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fscale.analysis import plots, svg
+from fscale.analysis import loadplot, plots, style, svg
 from fscale.analysis.curves import Page, Panel
+from fscale.analysis.offered import PERCENTILE, Loaded
 from fscale.analysis.style import CPU_COLOURS, RC, LineStyle
 
 PANEL_WIDTH = 3.6  # inches, in the page
@@ -24,6 +27,19 @@ def curve_svg(panel: Panel, lines: dict[str, LineStyle], prefix: str) -> str:
         label = f"{panel.name}: throughput against cores for {', '.join(_names(panel))}"
         if panel.drawn != panel.cores:
             label += f"; beyond {panel.cores[-1]} cores predicted"
+        return svg.inline(svg.raw(figure), prefix, label)
+
+
+def load_svg(name: str, loads: Mapping[str, Sequence[Loaded]], prefix: str) -> str:
+    """Latency against load, with the legend of its core counts, for the page."""
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(PANEL_WIDTH, 2.4))
+        ax = figure.add_axes((0.22, 0.17, 0.76, 0.8))
+        looks = style.lines(dict.fromkeys(loads))
+        loadplot.draw_load(ax, loads, looks)
+        ax.yaxis.set_label_coords(-0.22, 0.5)
+        ax.legend([plots.legend_key(looks[of_cores]) for of_cores in loads], list(loads))
+        label = f"{name}: {PERCENTILE} of the latency against load for {', '.join(loads)}"
         return svg.inline(svg.raw(figure), prefix, label)
 
 

@@ -13,6 +13,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
+from numpy.typing import NDArray
 
 from fscale.analysis import textfit
 from fscale.analysis.curves import Curve, Page, Panel
@@ -156,8 +157,15 @@ def _draw_curve(
     ax.errorbar(
         x, y, [low, high], fmt="none", ecolor=line.colour, elinewidth=0.8, capsize=2.2, zorder=2.5
     )
-    for disturbed in (False, True):
-        chosen = np.array([bool(p.disturbed) == disturbed for p in curve.points])
+    draw_markers(ax, x, y, np.array([bool(p.disturbed) for p in curve.points]), line)
+
+
+def draw_markers(
+    ax: Axes, x: NDArray[Any], y: NDArray[Any], hollow: NDArray[np.bool_], line: LineStyle
+) -> None:
+    """Markers of points; those that are not to be trusted are hollow."""
+    for kind in (False, True):
+        chosen = hollow == kind
         if not chosen.any():
             continue
         ax.plot(
@@ -166,7 +174,7 @@ def _draw_curve(
             linestyle="none",
             marker=line.marker,
             color=line.colour,
-            markerfacecolor=PAPER.light if disturbed else line.colour,
+            markerfacecolor=PAPER.light if kind else line.colour,
             markeredgewidth=EDGE,
             clip_on=False,
             zorder=3,

@@ -15,12 +15,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from fscale.analysis import plots
+from fscale.analysis import loadplot, plots
 from fscale.analysis.curves import Page, Panel
+from fscale.analysis.offered import Loaded, by_cores
 from fscale.analysis.plotsettings import AXIS_LABELS, HEIGHT, MOST_COLUMNS, PANEL, PlotSettings
 from fscale.analysis.style import LineStyle
 from fscale.analysis.style import lines as lines_of
-from fscale.analysis.sweeps import sweeps
+from fscale.analysis.sweeps import Sweep, sweeps
 from fscale.analysis.textfit import KEY, TICK, TITLE, em, shortened, text_width, wrapped
 from fscale.model.files import Folder
 
@@ -64,6 +65,8 @@ def figures(page: Page, lines: Lines, settings: PlotSettings) -> Iterator[tuple[
         yield stem, _curve_sheet(sweep.alone, lines_of(dict.fromkeys(sweep.names)), settings)
         if len(sweep.panel.cores) > 1:
             yield f"{stem}-heat", _heat(sweep.panel, settings)
+        if loads := by_cores(sweep):
+            yield f"{stem}-load", _load_sheet(sweep, loads, settings)
 
 
 def _parts(page: Page, settings: PlotSettings) -> Iterator[tuple[str, Page]]:
@@ -166,6 +169,25 @@ def _curve_sheet(page: Page, lines: Lines, settings: PlotSettings) -> Figure:
         settings.height or HEIGHT * em(TICK),
         keys,
         labels,
+        AXIS_LABELS * em(TICK),
+        settings,
+    )
+
+
+def _load_sheet(
+    sweep: Sweep, loads: Mapping[str, Sequence[Loaded]], settings: PlotSettings
+) -> Figure:
+    looks = lines_of(dict.fromkeys(loads))
+
+    def draw(ax: Axes, _: Panel) -> None:
+        loadplot.draw_load(ax, loads, looks)
+
+    return _sheet(
+        [sweep.panel],
+        draw,
+        settings.height or HEIGHT * em(TICK),
+        [plots.legend_key(looks[name]) for name in loads],
+        list(loads),
         AXIS_LABELS * em(TICK),
         settings,
     )

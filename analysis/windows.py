@@ -119,12 +119,17 @@ def _too_few(scored: Sequence[Cell]) -> list[str]:
     ]
 
 
+def not_begun(cell: Cell) -> float:
+    """The share of the due operations that had not begun when the window ended; 0 if few had."""
+    backlog = (cell.bench.backlog if cell.bench else None) or 0
+    share = backlog / (backlog + cell.ops) if backlog else 0.0
+    return share if backlog > MIN_BACKLOG and share > MAX_BACKLOG else 0.0
+
+
 def _overloaded(scored: Sequence[Cell]) -> list[str]:
     waiting: dict[tuple[str, str], list[float]] = defaultdict(list)
     for cell in scored:
-        backlog = (cell.bench.backlog if cell.bench else None) or 0
-        share = backlog / (backlog + cell.ops) if backlog else 0.0
-        if backlog > MIN_BACKLOG and share > MAX_BACKLOG:
+        if share := not_begun(cell):
             waiting[cell.key.load, cell.key.filesystem].append(share)
     return [
         f"{load} on {filesystem}: the load exceeded what the file system serves, or a pause came "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The section of sweeps: curves by value, and a heat map of cores by value."""
+"""The section of sweeps: curves by value, latency by load, a heat map of cores by value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from fscale.analysis import figures
 from fscale.analysis.curves import Curve
+from fscale.analysis.offered import by_cores
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section
 from fscale.analysis.style import LineStyle, lines, speedup_colours
@@ -64,10 +65,14 @@ def _build(report: Report) -> str | None:
     for number, sweep in enumerate(found):
         looks = lines(dict.fromkeys(sweep.names))
         svg = figures.curve_svg(sweep.panel, looks, f"sweep-{number}-plot")
-        shown.append((sweep, Markup(svg), rows(sweep, looks, f"sweep-{number}-key")))
+        loads = by_cores(sweep)
+        load = figures.load_svg(sweep.name, loads, f"sweep-{number}-load") if loads else ""
+        keyed = rows(sweep, looks, f"sweep-{number}-key")
+        shown.append((sweep, Markup(svg), Markup(load), keyed))
     return render(
         "sections/sweeps.html.j2",
         sweeps=shown,
+        open_loop=any(load for _, _, load, _ in shown),
         several=len(report.pages) > 1,
         disturbed=any(point.disturbed for sweep in found for point in sweep.panel.points),
     )
