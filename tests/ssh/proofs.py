@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is tried on the test machine: each proof is a function of it that fails by an assertion."""
 
+import os
 import random
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from tests.ssh.kernels import kernel
 from tests.ssh.laboratory import laboratory
 from tests.ssh.machine import steps
 
-MOMENTS = 20
+MOMENTS = int(os.environ.get("FSCALE_KILLS", "20"))
 LONGEST = 300.0
 COMMITS, PLANTED = 8, 5
 BOOTS, SPLITS = 10, 400
