@@ -32,7 +32,9 @@ def save_evidence(boot: Path, reason: str, evidence: str) -> str:
     log = log_of(boot)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(f"{reason}\n{evidence}\n")
-    told = console.judge(evidence).summary or evidence.strip().rpartition("\n")[2]
+    told, last = console.judge(evidence).summary, evidence.strip().rpartition("\n")[2]
+    if last and not told:
+        told = f"no crash is printed, and the last line is: {last}"
     return "; ".join(
         [reason, *([told[:MOST_LINE]] if told else []), f"see {log.parent.name}/{log.name}"]
     )

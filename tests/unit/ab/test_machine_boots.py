@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fscale.ab import broken_boots
 from fscale.ab.guest_run import execute
 from fscale.ab.machine_boots import KernelSide, MachineBoots, MachinePlan
 from fscale.ab.methods import PairedMethod, method_of
@@ -241,3 +242,11 @@ def test_kernels_on_a_machine_are_not_guests() -> None:
 
     assert method("ssh:box") is PairedMethod.MACHINE_BOOTS
     assert method("dask://x:1") is method(None) is PairedMethod.BOOTS
+
+
+def test_a_quiet_console_is_no_crash(tmp_path: Path) -> None:
+    line = broken_boots.save_evidence(
+        tmp_path / "boots/B1", "it hung", "console:\n[1.0] cdrom: x\n"
+    )
+    quiet = "no crash is printed, and the last line is: [1.0] cdrom: x"
+    assert line == f"it hung; {quiet}; see boots/B1.log"
