@@ -7,6 +7,7 @@ minutes.
 """
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,8 @@ PORT = int(os.environ.get("FSCALE_SSH_PORT", "22722"))
 def main() -> int:
     """Run the proofs that are named, by default all; 1 if one fails."""
     asked = sys.argv[1:] or list(PROOFS)
+    # A shell lets what it runs in the background ignore it, and so would what is interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failed = []
     with tempfile.TemporaryDirectory(prefix="fscale-ssh-test-") as named:
         place = Path(os.environ.get("FSCALE_SSH_TEST", named))

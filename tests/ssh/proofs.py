@@ -8,12 +8,14 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 from fscale.ab.loop import judge_cells
 from fscale.ab.record import Looks
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.metrics import THROUGHPUT
+from fscale.model.errors import Exit
 from fscale.model.results import Cell
 from tests.ssh.box import JUDGED, Box
 from tests.ssh.kernels import kernel
@@ -21,7 +23,7 @@ from tests.ssh.laboratory import laboratory
 from tests.ssh.machine import steps
 
 MOMENTS = int(os.environ.get("FSCALE_KILLS", "20"))
-LONGEST = 300.0
+LONGEST = 200.0
 COMMITS, PLANTED = 8, 5
 BOOTS, SPLITS = 10, 400
 # Two boots a side are too few for a verdict, and each more takes minutes.
@@ -77,16 +79,20 @@ def _broken(plant: str, told: str, *options: str) -> Callable[[Box], None]:
 
 def killed(box: Box) -> None:
     """Killed and interrupted at random moments, it resumes; `restore` brings the machine back."""
-    argv = _own(box, "killed")
+    argv: list[str] = []
     for number in range(MOMENTS):
+        # It would be over after some more.
+        argv = _own(box, f"killed-{number // 2}")
         process, seconds = box.start(*argv), random.uniform(0, LONGEST)
         time.sleep(seconds)
         process.send_signal((signal.SIGKILL, signal.SIGINT)[number % 2])
-        print(f"ab: exit code {process.wait()} by a signal at {seconds:.0f} s", flush=True)
+        code = process.wait()
+        print(f"ab: exit code {code} by a signal at {seconds:.0f} s", flush=True)
+        assert code in (-signal.SIGKILL, Exit.INTERRUPTED)
         assert box.fscale("restore", "--wait", "1200") == 0
         box.check_left_alone()
     assert box.fscale(*argv) == 0
-    box.judgements(box.place / "killed")
+    box.judgements(Path(argv[-1]))
 
 
 def cut(box: Box) -> None:
