@@ -163,7 +163,7 @@ def test_a_place_has_a_name(client: Path, on: str) -> None:
         measure(on, [])
 
 
-def test_without_the_client_it_is_said(client: Path) -> None:
-    (client / "here/labgrid-client").unlink()
+def test_without_the_client_it_is_said(client: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "TOOL_PATH", str(client))
     with pytest.raises(MissingTool, match="pip install labgrid"):
         measure("labgrid:box1", [])
