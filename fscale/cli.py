@@ -12,7 +12,7 @@ import typer
 
 from fscale import __version__
 from fscale.commands.options.helptext import Command, Group, group_options, laid_out
-from fscale.model.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.files import is_text
 from fscale.model.terminal import say
 from fscale.system import streams
@@ -182,7 +182,7 @@ def main() -> None:
     try:
         code = _ended(sys.argv[1:])
         sys.stdout.flush()
-    except FscaleError as error:
+    except (FscaleError, Interrupted) as error:
         code = _refused(str(error), error.code)
     except OSError as error:
         code = _refused(_explained(error), Exit.USAGE)

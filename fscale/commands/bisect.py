@@ -24,7 +24,7 @@ from fscale.commands.options.on import BisectOption, check_workers
 from fscale.commands.options.shared import AllowOption, MinutesOption
 from fscale.commands.options.submission import SubmissionOptions
 from fscale.farm.bootable import Broken
-from fscale.model.errors import FscaleError
+from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.terminal import say, terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
@@ -182,7 +182,7 @@ def _bisect(
     except (_BuildError, GuestError, BootFailed, Broken) as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
         raise typer.Exit(_file_unjudged(outputs, error)) from None
-    except (FscaleError, OSError) as error:
+    except (FscaleError, Interrupted, OSError) as error:
         console.print(f"fscale: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(ABORT) from None
     raise typer.Exit(verdict(comparison))

@@ -29,8 +29,12 @@ class FscaleError(Exception):
             self.fault = fault
 
 
-class Interrupted(FscaleError):  # noqa: N818 - it is an event that the user asked for
-    """The user stopped the command; its state was saved and the machine was restored."""
+class Interrupted(BaseException):
+    """The user stopped the command; its state was saved and the machine was restored.
+
+    Like KeyboardInterrupt it is no Exception: who goes on after an error, as with another attempt,
+    must not go on after this.
+    """
 
     code = Exit.INTERRUPTED
 

@@ -118,7 +118,7 @@ class Session:
         """
         clock = time.monotonic()
         self.do.log.clear()
-        stop: FscaleError | None = None
+        stop: FscaleError | Interrupted | None = None
         try:
             yield
         except NotUndone as error:

@@ -405,6 +405,30 @@ def test_directories_from_before_the_boot_are_removed(machine: Machine) -> None:
             shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.mark.parametrize("moment", ["visiting", "connected", "reset"])
+def test_an_interrupt_ends_the_wait_for_a_boot(
+    machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whatever is tried again then."""
+    interrupted: list[str] = []
+    before = getattr(remote, moment)
+
+    def interrupt(*arguments: object) -> object:
+        if interrupted or (moment != "reset" and not text(machine, "boot/kernel").startswith("0")):
+            return before(*arguments)
+        interrupted.append(moment)
+        raise Interrupted
+
+    monkeypatch.setattr(remote, moment, interrupt)
+    if moment == "reset":
+        machine.tell("hangs")
+    with pytest.raises(Interrupted), open_engine("ssh:box", print) as engine:
+        engine.use(Controls(f"sh {machine.place}/reset", boot_seconds=5))  # type: ignore[attr-defined]
+        engine.boot(kernel)  # type: ignore[attr-defined]
+    assert interrupted
+    assert text(machine, "boot/kernel").strip() == OWN
+
+
 def test_the_own_kernel_may_have_been_updated(machine: Machine, kernel: Bootable) -> None:
     said: list[str] = []
     newer = "6.1.0-newer #1 Debian"
