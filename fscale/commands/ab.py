@@ -59,7 +59,8 @@ More examples:
     fscale ab --slices --base kernel:6.1 --new kernel:6.12 --fs ext4 --output results/kernels
     fscale ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
 
-A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:binary=FILE].
+A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]
+[:aged=PROFILE][:binary=FILE].
 
 mount= and mkfs= add to the options and arguments that the file system has in its TOML file. set=
 writes VALUE to a file below /sys or /proc/sys while the file system is mounted and restores it
