@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fscale.model.config import Aging, FileSystem, Medium, Suite
+from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.loadfile import LoadFile
 from fscale.model.paper import Paper
 from fscale.model.results import Cell, Run
@@ -29,12 +29,6 @@ KEYS: dict[str, Source] = {
         "Keys of a medium",
         "A medium is a TOML file: `configs/media/NAME.toml`, or any path.",
         Medium,
-    ),
-    "aging-keys.md": (
-        "Keys of an aging profile",
-        "A profile of [aged file systems](../guide/aged-file-systems.md) is a TOML file: "
-        "`configs/aging/NAME.toml`, or any path that `aged=` names.",
-        Aging,
     ),
     "load-keys.md": (
         "Keys of a load",

@@ -16,7 +16,7 @@
 
 #define MAX_STREAMS 64
 #define COMMITS 16		/* syncfs calls while files of all the space are made */
-#define PATH_BYTES 512
+#define PATH_BYTES 1024	/* 64 levels of directories and a file */
 
 /* A file that grows. */
 struct stream {

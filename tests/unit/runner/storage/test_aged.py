@@ -112,7 +112,7 @@ def test_an_image_is_found_by_all_that_its_layout_depends_on(
              "ext4:aged=agrawal:mount=nodelalloc", "ext4:aged=agrawal:mkfs=-I 512",
              "ext4:aged=agrawal:set=/proc/sys/vm/dirty_ratio=5"]  # fmt: skip
     names = [name(text) for text in texts]
-    names += [name(texts[0], size=2 << 30), name(texts[0], seed=2)]
+    names += [name(texts[0], size=(1 << 30) + 4096), name(texts[0], seed=2)]
     assert len(set(names)) == len(names)
     assert name(texts[0], title="other words") == names[0]
     program.write_text("2")
