@@ -128,9 +128,8 @@ def test_the_seed_decides_which_files_there_are(fast: Path) -> None:
     first = age(fast, "ext4", toml)
     assert age(fast, "ext4", toml).files == first.files
     assert age(fast, "ext4", toml, "--seed=2").files != first.files
-    # Without churn all files of the fill are there, and the layouts are the same.
+    # Without churn nothing happens after the fill.
     filled = age(fast, "ext4", profile(fast, churn=0))
-    assert {f"f{n}" for n in range(len(filled.files))} == {Path(f).name for f in filled.files}
     assert filled.layout["aged"] == filled.layout["filled"]
 
 

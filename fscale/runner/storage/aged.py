@@ -21,6 +21,7 @@ from fscale.model.config import Aging, FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.runs import fingerprint
 from fscale.model.terminal import say
+from fscale.runner.machine.changes import NotUndone
 from fscale.runner.progress import duration
 from fscale.runner.storage import filesystem
 from fscale.system.executor import CommandFailed, DryExecutor, Executor, make_directory
@@ -124,6 +125,8 @@ class Image:
             do.run(["sync", str(part)], timeout=COPY_LIMIT)
             _layout_of(file).write_text(layout)
             part.replace(file)
+        except NotUndone:
+            raise
         except (CommandFailed, OSError) as error:
             raise FscaleError(
                 f"{what} cannot be aged: {error}. The image would be kept in {file.parent} "
