@@ -111,7 +111,10 @@ class Image:
         what = f"{self.fs.title} of {self.size >> 20} MiB"
         refuse_small(what, self.fs, self.size)
         make_directory(file.parent)
-        part, progress = file.with_suffix(".part"), file.with_suffix(".progress")
+        # Machines may share a home.
+        part, progress = (
+            file.with_suffix(f".{os.uname().nodename}.{kind}") for kind in ("part", "progress")
+        )
         argv = [str(paths.AGE), *self.profile.arguments, f"--progress={progress}"]
         began = time.monotonic()
         say(f"aging {what}, once: {self.profile.title}", error=True)
@@ -121,6 +124,7 @@ class Image:
             filesystem.make(self.fs, node, do)
             with mounted() as target, _progress_shown(progress, what):
                 layout = do.run([*argv, str(target)], timeout=LIMIT)
+            filesystem.settle(node, do)
             do.run(["cp", "--sparse=always", node, str(part)], timeout=COPY_LIMIT)
             do.run(["sync", str(part)], timeout=COPY_LIMIT)
             _layout_of(file).write_text(layout)
