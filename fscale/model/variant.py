@@ -155,9 +155,13 @@ class Variant:
 
 
 def label(text: str) -> str:
-    """Turn a variant's text into a valid file name; the path of a TOML file becomes its stem."""
+    """Turn a variant's text into a valid file name; the paths of TOML files become their stems."""
     first, *parts = _split(text)
-    rest = "".join(f":{part}" for part in parts)
+    aged = f"{AGED}="
+    rest = "".join(
+        f":{aged}{_without_path(part.removeprefix(aged))}" if part.startswith(aged) else f":{part}"
+        for part in parts
+    )
     return _without_path(first) + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
 
 

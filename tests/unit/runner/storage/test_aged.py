@@ -29,6 +29,7 @@ def test_a_profile_is_part_of_the_name_and_of_the_identity() -> None:
         variant.parse("ext4:mount=commit=1:aged=agrawal").label
         == "ext4:mount=commit=1:aged=agrawal"
     )
+    assert variant.label("./my.toml:aged=/home/x/old.toml:mount=sync") == "my:aged=old:mount=sync"
     key = "filesystems.ext4:aged=agrawal.aged"
     aged = catalogue.load_filesystem("ext4:aged=agrawal").model_dump()["aged"]
     rule = find_rule(key)
