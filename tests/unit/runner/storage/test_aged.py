@@ -9,8 +9,12 @@ from fscale.ab.slices import why_one_image
 from fscale.model import catalogue, paths, variant
 from fscale.model.errors import FscaleError
 from fscale.model.facts import compare_values, find_rule
+from fscale.runner.machine.journal import Journal
 from fscale.runner.setup import Setup
 from fscale.runner.storage.aged import Image, describe, refuse_small
+from fscale.runner.storage.medium import Ready
+from fscale.runner.storage.volumes import Volumes
+from fscale.system.executor import Executor
 
 
 @pytest.mark.parametrize("name", catalogue.names(paths.AGING))
@@ -95,6 +99,13 @@ def test_a_medium_must_hold_some_of_the_largest_files() -> None:
     with pytest.raises(FscaleError, match="at least 161 MiB; it has 100 MiB"):
         refuse_small("ext4", fs, 100 << 20)
     refuse_small("ext4", catalogue.load_filesystem("ext4"), 1)
+
+
+def test_loads_get_what_files_leave_of_a_medium(tmp_path: Path) -> None:
+    fs = catalogue.load_filesystem("ext4:aged=agrawal")
+    journal = Journal(tmp_path / "journal", Executor())
+    fresh, aged = (Volumes(fs, Ready(1 << 30), 0, journal, filled) for filled in (0.0, 0.75))
+    assert aged.space == fresh.space // 4
 
 
 def test_an_image_is_found_by_all_that_its_layout_depends_on(
