@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,10 +34,11 @@ sizes = [[4096, {small}], [65536, 5], ["2M", 1]]
 levels = [[1, 1], [4, 3]]
 """
 MKFS = {
-    "ext4": (256, "mkfs.ext4", "-q", "-F", "-b", "4096"),
-    "xfs": (320, "mkfs.xfs", "-q", "-f"),
-    "btrfs": (256, "mkfs.btrfs", "-q", "-f"),
+    "ext4": ["mkfs.ext4", "-q", "-F", "-b", "4096"],
+    "xfs": ["mkfs.xfs", "-q", "-f"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
+BYTES = 320 << 20  # mkfs.xfs accepts no less than 300 MiB
 
 
 def profile(root: Path, churn: float = 3, utilisation: float = 0.7, small: int = 5) -> Path:
@@ -48,19 +50,20 @@ def profile(root: Path, churn: float = 3, utilisation: float = 0.7, small: int =
 class Aged:
     """A file system that `fscale-age` has aged: its device, layout, and files by name and bytes."""
 
-    def __init__(self, image: Path, layout: dict, files: dict[str, int]) -> None:
+    def __init__(
+        self, image: Path, layout: dict[str, dict[str, int]], files: dict[str, int]
+    ) -> None:
         self.image, self.layout, self.files = image, layout, files
 
 
 def age(root: Path, kind: str, toml: Path, *more: str) -> Aged:
-    size, *mkfs = MKFS[kind]
     image, mount = root / f"{kind}.image", root / "mnt"
     image.unlink(missing_ok=True)
     mount.mkdir(exist_ok=True)
     with image.open("wb") as file:
-        file.truncate(int(size) << 20)
-    subprocess.run([*map(str, mkfs), str(image)], check=True, capture_output=True)
-    asked = catalogue.load_variant(catalogue.variant.parse(f"ext4:aged={toml}")).aged
+        file.truncate(BYTES)
+    subprocess.run([*MKFS[kind], str(image)], check=True, capture_output=True)
+    asked = catalogue.load_filesystem(f"ext4:aged={toml}").aged
     assert asked
     with mounted(mount, "-o", "loop", str(image)):
         argv = [str(made(paths.AGE)), *asked.arguments, *more, str(mount)]
@@ -177,7 +180,7 @@ def test_each_cell_gets_the_one_image_unharmed(tmp_path: Path, cache: Path, kind
         "aged files" in (c.geometry or {}) for c in cells if "aged" not in c.key.filesystem
     )
     (image,) = cache.glob("*.image")
-    assert image.stat().st_size == 320 << 20
+    assert image.stat().st_size == BYTES
     assert sorted(path.suffix for path in cache.iterdir()) == [".image", ".json"]
     # A later run restores it, too.
     store = tmp_path / "out"
@@ -223,7 +226,7 @@ def test_ctrl_c_leaves_no_half_image(tmp_path: Path, cache: Path) -> None:
     ],
 )
 def test_a_profile_that_does_not_fit_ends_the_run_before_a_cell(
-    tmp_path: Path, cache: Path, changes: dict, size: str, says: str
+    tmp_path: Path, cache: Path, changes: dict[str, Any], size: str, says: str
 ) -> None:
     planned = suite(tmp_path, filesystems=[f"xfs:aged={profile(tmp_path, **changes)}"])
     (tmp_path / "small.toml").write_text(SIZE.replace("320M", size))
