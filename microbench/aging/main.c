@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * fscale-age OPTIONS DIRECTORY: ages the file system at a directory, and prints its layout as JSON.
- * fscale-age --restore IMAGE DEVICE: writes an image to a block device of its size.
+ * fscale-age --fill DEVICE: writes a pattern to a block device.
+ * fscale-age --save DEVICE IMAGE: keeps what was written to it since then.
+ * fscale-age --restore IMAGE DEVICE: writes that to a block device of the same size.
  * Exit codes: 0; 1, a system call failed; 2, wrong usage.
  */
 #include <errno.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 
 #include "age.h"
-#include "restore.h"
+#include "image.h"
 
 #define MOST_STREAMS 64
 
@@ -112,14 +114,18 @@ int main(int argc, char **argv)
 	const char *progress = NULL;
 	struct aged aged = { 0 };
 
+	if (argc == 3 && !strcmp(argv[1], "--fill"))
+		return image_fill(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (argc == 4 && !strcmp(argv[1], "--save"))
+		return image_save(argv[2], argv[3]) ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (argc == 4 && !strcmp(argv[1], "--restore"))
-		return restore(argv[2], argv[3]) ? EXIT_SUCCESS : EXIT_FAILURE;
+		return image_restore(argv[2], argv[3]) ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (!parse(argc, argv, &profile, &progress)) {
 		fprintf(stderr,
 			"usage: %s --sizes BYTES:WEIGHT,... --levels DIRECTORIES:WEIGHT,...\n"
 			"\t[--utilisation PART] [--churn TIMES] [--lifetime-sigma SIGMA] [--streams N]\n"
 			"\t[--append BYTES] [--seed N] [--progress FILE] DIRECTORY\n"
-			"       %s --restore IMAGE DEVICE\n",
+			"       %s --fill DEVICE | --save DEVICE IMAGE | --restore IMAGE DEVICE\n",
 			argv[0], argv[0]);
 		return 2;
 	}

@@ -180,7 +180,7 @@ def test_each_cell_gets_the_one_image_unharmed(tmp_path: Path, cache: Path, kind
         "aged files" in (c.geometry or {}) for c in cells if "aged" not in c.key.filesystem
     )
     (image,) = cache.glob("*.image")
-    assert image.stat().st_size == BYTES
+    assert BYTES < image.stat().st_size < BYTES + (1 << 20)
     assert sorted(path.suffix for path in cache.iterdir()) == [".image", ".json"]
     # A later run restores it, too.
     store = tmp_path / "out"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Ages a file system once, keeps the image of its device, and restores that before each cell.
 
-`fscale-age` allocates the space of files without writing data, and the device is zeroed before. So
-an image has little more than metadata, and its holes take no space and no time to read.
+`fscale-age` allocates the space of files without writing data, so that an image has little more
+than metadata. A pattern that is written to the device beforehand shows which blocks were written:
+only these are kept and restored.
 """
 
 import contextlib
@@ -119,14 +120,12 @@ class Image:
         began = time.monotonic()
         say(f"aging {what}, once: {self.profile.title}", error=True)
         try:
-            # Else what an earlier file system left in free blocks would be part of the image.
-            do.run(["blkdiscard", "--force", "--zeroout", node], timeout=COPY_LIMIT)
+            do.run([str(paths.AGE), "--fill", node], timeout=COPY_LIMIT)
             filesystem.make(self.fs, node, do)
             with mounted() as target, _progress_shown(progress, what):
                 layout = do.run([*argv, str(target)], timeout=LIMIT)
             filesystem.settle(node, do)
-            do.run(["cp", "--sparse=always", node, str(part)], timeout=COPY_LIMIT)
-            do.run(["sync", str(part)], timeout=COPY_LIMIT)
+            do.run([str(paths.AGE), "--save", node, str(part)], timeout=COPY_LIMIT)
             _layout_of(file).write_text(layout)
             part.replace(file)
         except NotUndone:
