@@ -64,7 +64,8 @@ A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VAL
 
 mount= and mkfs= add to the options and arguments that the file system has in its TOML file. set=
 writes VALUE to a file below /sys or /proc/sys while the file system is mounted and restores it
-afterwards; {name} in it stands for the device. binary= is another microbenchmark. A side with
+afterwards; {name} in it stands for the device. aged= is what the file system has been through: a
+profile of configs/aging, or a TOML file. binary= is another microbenchmark. A side with
 :kernel=KERNEL or :module=FILE is measured in a guest, and so is kernel:KERNEL[:module=FILE], with
 the file systems of the suite or of --fs. KERNEL is as in `fscale vm run --kernel`, and bookworm for
 a side with :module=FILE alone; :modules=PATH is as --modules there.

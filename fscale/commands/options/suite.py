@@ -21,7 +21,8 @@ _OF_SUITE = "Default: those of the suite."
 FILESYSTEMS = (
     "File systems, separated by commas: names (`fscale list filesystems`) or TOML files. "
     "FS:mount=OPTIONS and FS:mkfs=ARGUMENTS are merged into the options of the TOML file. Braces "
-    "make a sweep, such as ext4:mount=commit={1,5}."
+    "make a sweep, such as ext4:mount=commit={1,5}. FS:aged=PROFILE was filled and used before, such "
+    "as ext4:aged=agrawal."
 )
 GuestFilesystemsOption = Annotated[
     str,
