@@ -21,8 +21,7 @@ _OF_SUITE = "Default: those of the suite."
 FILESYSTEMS = (
     "File systems, separated by commas: names (`fscale list filesystems`) or TOML files. "
     "FS:mount=OPTIONS and FS:mkfs=ARGUMENTS are merged into the options of the TOML file. Braces "
-    "make a sweep, such as ext4:mount=commit={1,5}. FS:aged=PROFILE was filled and used before, such "
-    "as ext4:aged=agrawal."
+    "make a sweep, such as ext4:mount=commit={1,5}."
 )
 GuestFilesystemsOption = Annotated[
     str,
@@ -51,7 +50,7 @@ FilesystemsOption = Annotated[
     typer.Option(
         "--fs",
         metavar="FS,...",
-        help=f"{FILESYSTEMS} {_OF_SUITE}",
+        help=f"{FILESYSTEMS} FS:aged=PROFILE was filled and used before. {_OF_SUITE}",
         autocompletion=complete_filesystems,
         rich_help_panel=MEASURED,
     ),
