@@ -55,8 +55,8 @@ def refuse_identical(plan: Plan, session: Session) -> None:
 
 def _differ(a: FileSystem, b: FileSystem) -> bool:
     """Whether two file systems differ in properties that are known before they are made."""
-    alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions, a.settings)
-    if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions, b.settings):
+    alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions, a.settings, a.aged)
+    if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions, b.settings, b.aged):
         return True
     return mkfs.options_differ(a.mkfs, b.mkfs)
 

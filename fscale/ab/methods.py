@@ -5,7 +5,7 @@ from enum import Enum
 
 from fscale.farm.engine import BOOTING, name_of
 from fscale.model.errors import FscaleError
-from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
+from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_FRESH, OF_GUEST, Variant
 
 _ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
 _OF_QEMU = ("filesystem", "smp", "memory", "accel", "deterministic", "append", "timeout")
@@ -16,7 +16,7 @@ _MEASURED = (
     *("max_minutes", "on", "dry_run", *_ON_THIS_MACHINE, *_IN_GUESTS, *_OF_BOOTS),
 )
 _SIDES_HERE = (*OF_FILESYSTEM, BINARY)
-_SIDES_IN_GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
+_SIDES_IN_GUESTS = (*OF_FRESH, *OF_GUEST)
 
 
 class PairedMethod(Enum):
@@ -48,7 +48,7 @@ class PairedMethod(Enum):
     MACHINE_BOOTS = (
         "kernels that a machine boots in turn",
         ("slices", "dry_run", "count_margin", "pause", "binary", *_OF_QEMU),
-        (*OF_FILESYSTEM, "kernel", "modules"),
+        (*OF_FRESH, "kernel", "modules"),
     )
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)
     REFERENCE = "a run of the good commit and a command", _MEASURED, ()

@@ -9,7 +9,12 @@ from fscale.ab import record
 from fscale.ab.loop import Aim
 from fscale.ab.point import ONE_EACH, PairedPoint, place
 from fscale.ab.record import Looks
-from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
+from fscale.ab.slices import (
+    add_settling,
+    why_not_sliced,
+    why_one_image,
+    why_oversubscribed,
+)
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.analysis.compare.repetitions import minimum_repetitions, tests_of
 from fscale.analysis.compare.sequential import WHOLE_STEP, resumed, schedule
@@ -95,6 +100,8 @@ def make(
         name: replace(_setup(prepared, side), measured_by=measured_by)
         for name, prepared, side in (("A", a, base), ("B", b, new))
     }
+    filled = max(setup.filled for setup in setups.values())
+    setups = {name: replace(setup, filled=filled) for name, setup in setups.items()}
     cut = {
         name: _slicing(key, setups, slices, slicing, settings)
         for name, key in {key.load: key for key in a.cells}.items()
@@ -173,7 +180,8 @@ def _slicing(
     if slices is False:
         return None
     reasons = (why_not_sliced(setup, key, settings.metrics) for setup in setups.values())
-    reason = why_oversubscribed(key.workers_per_cpu) or next(filter(None, reasons), None)
+    both = why_oversubscribed(key.workers_per_cpu) or why_one_image(setups.values())
+    reason = both or next(filter(None, reasons), None)
     if reason and slices:
         raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     if reason:

@@ -91,6 +91,14 @@ def why_oversubscribed(workers_per_cpu: int) -> str | None:
     )
 
 
+def why_one_image(setups: Collection[Setup]) -> str | None:
+    """Why sides of one aged image cannot take turns; None if they can."""
+    first, *others = [fs for setup in setups for fs in setup.filesystems.values()]
+    if first is None or first.aged is None or any(other != first for other in others):
+        return None
+    return "both sides are copies of one aged image, whose UUID can be mounted only once at a time"
+
+
 def _defers(setup: Setup, key: CellKey) -> bool:
     described = setup.loads[key.workload].descriptor
     return described.puts_off or described.defers_frees or _is_steady(key)

@@ -59,11 +59,13 @@ More examples:
     fscale ab --slices --base kernel:6.1 --new kernel:6.12 --fs ext4 --output results/kernels
     fscale ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
 
-A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:binary=FILE].
+A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]
+[:aged=PROFILE][:binary=FILE].
 
 mount= and mkfs= add to the options and arguments that the file system has in its TOML file. set=
 writes VALUE to a file below /sys or /proc/sys while the file system is mounted and restores it
-afterwards; {name} in it stands for the device. binary= is another microbenchmark. A side with
+afterwards; {name} in it stands for the device. aged= is what the file system has been through: a
+profile of configs/aging, or a TOML file. binary= is another microbenchmark. A side with
 :kernel=KERNEL or :module=FILE is measured in a guest, and so is kernel:KERNEL[:module=FILE], with
 the file systems of the suite or of --fs. KERNEL is as in `fscale vm run --kernel`, and bookworm for
 a side with :module=FILE alone; :modules=PATH is as --modules there.

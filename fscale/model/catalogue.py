@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fscale.model import alternatives, filetest, paths, variant
-from fscale.model.config import FileSystem, Medium, Suite
+from fscale.model.config import Aging, FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.files import parse_toml
 from fscale.model.results import NO_FILESYSTEM
@@ -206,7 +206,16 @@ def load_variant(asked: variant.Variant) -> FileSystem:
             f"{asked.text}: the name {NO_FILESYSTEM} is reserved for cells without a file system; "
             "rename the TOML file"
         )
-    return asked.apply(load_toml(find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
+    fs = asked.apply(load_toml(find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
+    if asked.aged:
+        profile = load_toml(find(asked.aged, paths.AGING, "aging profile"), Aging)
+        fs = fs.model_copy(update={"aged": profile})
+    if fs.aged and (fs.nodev or fs.partitions > 1):
+        raise FscaleError(
+            f"{asked.text}: only a file system that has a medium of its own can be aged, because "
+            "an image of the medium is kept; leave aged, or the partitions, out"
+        )
+    return fs
 
 
 def filesystems() -> list[FileSystem]:

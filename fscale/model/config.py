@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The models of the TOML files under `configs/`: suites, file systems and media."""
+"""The models of the TOML files under `configs/`: suites, file systems, media, aging profiles."""
 
 import re
 from pathlib import Path
@@ -217,6 +217,68 @@ class Geometry(Strict):
     )
 
 
+Weight = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+
+
+class Aging(Strict):
+    """`configs/aging/<name>.toml`: how a file system is filled and used before it is measured."""
+
+    title: str = Field(description="one line that messages show")
+    source: str = Field(description="where the figures are from")
+    seed: int = Field(default=1, ge=0, lt=1 << 63, description="random seed of all choices")
+    utilisation: float = Field(gt=0, le=0.95, description="part of the space that files take")
+    churn: float = Field(
+        ge=0,
+        le=1000,
+        description="how often the space that files take is made anew once it is filled: files are "
+        "deleted, and others created in their place; 0: it is only filled",
+    )
+    lifetime_sigma: float = Field(
+        ge=0,
+        le=10,
+        description="standard deviation of the natural logarithm of the lifetimes of files, which "
+        "are log-normal; the file whose lifetime ends first is deleted next; 0: the oldest one",
+    )
+    streams: int = Field(default=1, ge=1, le=64, description="files that grow at the same time")
+    append: Bytes = Field(default=1 << 20, description="bytes by which a file grows at once")
+    sizes: list[tuple[Bytes, Weight]] = Field(
+        min_length=1,
+        max_length=64,
+        description="sizes of files in ascending order, each with the weight of files between the "
+        "size before and this one; their logarithms are uniform there",
+    )
+    levels: list[tuple[Annotated[int, Field(ge=1, le=MOST_COUNT)], Weight]] = Field(
+        min_length=1,
+        max_length=64,
+        description="levels of the directory tree, the top first: the number of directories, and "
+        "the weight of the files in them",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Aging":
+        ends = [size for size, _ in self.sizes]
+        if ends != sorted(set(ends)):
+            raise ValueError("sizes must ascend; give each size once, the smallest first")
+        for name, table in (("sizes", self.sizes), ("levels", self.levels)):
+            if not any(weight for _, weight in table):
+                raise ValueError(f"all weights of {name} are 0; give one of them a weight")
+        return self
+
+    @property
+    def min_size(self) -> int:
+        """Bytes of the smallest medium: files take room for sixteen of the largest ones."""
+        return int(16 * self.sizes[-1][0] / self.utilisation)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options of `fscale-age`."""
+        tables = {"sizes": self.sizes, "levels": self.levels}
+        words = [f"--{name}={','.join(f'{a}:{b}' for a, b in t)}" for name, t in tables.items()]
+        for name in ("utilisation", "churn", "lifetime_sigma", "streams", "append", "seed"):
+            words.append(f"--{name.replace('_', '-')}={getattr(self, name)}")
+        return words
+
+
 class FileSystem(Strict):
     """`configs/filesystems/<name>.toml`: how a file system is made, mounted and counted."""
 
@@ -284,6 +346,10 @@ class FileSystem(Strict):
         default=None,
         description="directory with the sources of its module and tools, relative to this file; "
         "guests build and load them",
+    )
+    aged: Aging | None = Field(
+        default=None,
+        description="what it has been through before each cell; `aged=PROFILE` of --fs sets it",
     )
     geometry: Geometry | None = None
     version: list[str] = Field(default=[], description="argv that prints the mkfs version")

@@ -50,7 +50,7 @@ TABLE = (
     Rule(r"filesystems\..*\.geometry\..*", "ignore", "refuse"),
     Rule(r"filesystems\..*\.effective\.mount_options", "ignore", "note"),
     Rule(
-        r"filesystems\..*\.(kernel|mkfs|mount_options|size|max_size|partitions|settings)",
+        r"filesystems\..*\.(kernel|mkfs|mount_options|size|max_size|partitions|settings|aged)",
         "refuse",
         "refuse",
     ),
@@ -77,7 +77,11 @@ TABLE = (
     ),
     Rule(r"machine\.inherited\.most .*", "ignore", "note"),
     Rule(r"machine\..*", "refuse", "note"),
-    Rule(r"(fscale-bench|fscale-sim|qemu program|mkfs of |program of |libc).*", "refuse", "note"),
+    Rule(
+        r"(fscale-bench|fscale-age|fscale-sim|qemu program|mkfs of |program of |libc).*",
+        "refuse",
+        "note",
+    ),
     Rule(r"(module|kernel build|kernel image).*", "refuse", "ignore"),
     Rule(r"revision", "refuse", "note"),
     Rule(r"seed", "refuse", "ignore"),
@@ -89,7 +93,7 @@ _NOT_TOLD: tuple[Any, ...] = (None, 0, "", {}, UNKNOWN)
 """facts of the machine that the files of an imported run do not tell"""
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (
-    *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "program of ", "libc"),
+    *(BENCH, "fscale-age", "fscale-sim", "qemu program", "mkfs of ", "program of ", "libc"),
     *("module ", "kernel build ", "kernel image"),
 )
 _WORKLOAD = ("operation", "setup", "options")

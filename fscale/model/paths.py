@@ -16,6 +16,7 @@ SUITES = CONFIGS / "suites"
 FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
 PAPERS = CONFIGS / "papers"
+AGING = CONFIGS / "aging"
 LOADS = CONFIGS / "loads"
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -63,6 +64,7 @@ def build_dir() -> Path:
 PREBUILT = PACKAGE / "build"
 BUILD = build_dir()
 BENCH = BUILD / "microbench" / "fscale-bench"
+AGE = BUILD / "microbench" / "fscale-age"
 LOCKS = BUILD / "lockprofile" / "fscale-locks"
 PRIMITIVES = BUILD / "calibrate" / "fscale-primitives"
 INTERPRETER = BUILD / "commute" / "fscale-commute"

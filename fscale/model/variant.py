@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Parses variants: a file system with modifications of its TOML file, as users write them.
 
-`FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]`, such as `ext4:8`,
-`ext4:mount=commit=1`, `./mine.toml:mkfs=-O fast_commit`. The side of a comparison may also have
-`:binary=FILE`, or `:kernel=KERNEL[:modules=PATH]` and `:module=FILE`; `kernel:KERNEL` names no file
-system.
+`FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:aged=PROFILE]`, such as
+`ext4:8`, `ext4:mount=commit=1`, `./mine.toml:mkfs=-O fast_commit`, `xfs:aged=agrawal`. The side of
+a comparison may also have `:binary=FILE`, or `:kernel=KERNEL[:modules=PATH]` and `:module=FILE`;
+`kernel:KERNEL` names no file system.
 """
 
 import re
@@ -17,10 +17,13 @@ from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
 MOST_PARTITIONS = 128  # the size of a GPT
-SYNTAX = "FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]"
+SYNTAX = "FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:aged=PROFILE]"
 
-OF_FILESYSTEM = ("mount", "mkfs", "set", "partitions")
-"""parts that say how a file system is made and mounted; the other parts say what measures it"""
+OF_FRESH = ("mount", "mkfs", "set", "partitions")
+"""parts that say how a fresh file system is made and mounted"""
+AGED = "aged"
+OF_FILESYSTEM = (*OF_FRESH, AGED)
+"""parts that say what is measured; the other parts say what measures it"""
 BINARY = "binary"
 OF_GUEST = ("kernel", "modules", "module")
 _PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST)
@@ -30,6 +33,7 @@ _STRAY = re.compile(r"\{(?!size\}|name\})|(?<!\{size)(?<!\{name)\}")
 """a brace of no placeholder"""
 _NO_FILESYSTEM = "kernel:"
 _ADVICE = {
+    AGED: "aged file systems are measured by `fscale run` and `fscale ab` on one kernel",
     BINARY: "use --binary, or a side of `fscale ab`",
     **dict.fromkeys(
         OF_GUEST,
@@ -51,6 +55,8 @@ class Variant:
     settings: tuple[tuple[str, str], ...] = ()
     """kernel files, and the values that they have while the file system is mounted"""
     partitions: int = 1
+    aged: str | None = None
+    """name of an aging profile, or path of its TOML file"""
     binary: Path | None = None
     kernel: str | None = None
     kernel_modules: Path | None = None
@@ -124,12 +130,12 @@ class Variant:
         """Refuse a variant that cannot be applied to an existing directory.
 
         Raises:
-            FscaleError: the variant has mount options, mkfs arguments or settings.
+            FscaleError: the variant has options, settings or an aging profile.
         """
-        if self.mount or self.mkfs or self.settings:
+        if self.mount or self.mkfs or self.settings or self.aged:
             raise FscaleError(
                 f"{self.text}: fscale does not mount or format an existing directory; leave "
-                "mount=, mkfs= and set= out, or measure another medium"
+                "mount=, mkfs=, set= and aged= out, or measure another medium"
             )
 
     def refuse_but(self, supported: Collection[str], who: str) -> None:
@@ -149,9 +155,13 @@ class Variant:
 
 
 def label(text: str) -> str:
-    """Turn a variant's text into a valid file name; the path of a TOML file becomes its stem."""
+    """Turn a variant's text into a valid file name; the paths of TOML files become their stems."""
     first, *parts = _split(text)
-    rest = "".join(f":{part}" for part in parts)
+    aged = f"{AGED}="
+    rest = "".join(
+        f":{aged}{_without_path(part.removeprefix(aged))}" if part.startswith(aged) else f":{part}"
+        for part in parts
+    )
     return _without_path(first) + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
 
 
@@ -211,6 +221,7 @@ def parse(text: str) -> Variant:
         ),
         settings=_settings(text, given.get("set", [])),
         partitions=partitions,
+        aged=_only(given, AGED),
         binary=Path(binary).absolute() if binary else None,
         kernel=kernel,
         kernel_modules=_kernel_modules(text, kernel, given),

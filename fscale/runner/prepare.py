@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fscale.model import catalogue, runs
+from fscale.model import catalogue, paths, runs
 from fscale.model.config import FileSystem, Suite
 from fscale.model.load import LoadSettings
 from fscale.model.results import CellKey, Machine, Mounted, Run
@@ -29,6 +29,7 @@ from fscale.runner.setup import Setup
 from fscale.runner.storage import filesystem
 from fscale.runner.storage.disk import CheckedDevice
 from fscale.system.executor import CommandFailed, Executor
+from fscale.system.programs import made
 
 
 @dataclass
@@ -183,6 +184,10 @@ def _set_up(
         seed=seed,
         missing=resources.missing,
         profilers=selection.profilers,
+        filled=max(
+            (fs.aged.utilisation for fs in selection.filesystems.values() if fs and fs.aged),
+            default=0.0,
+        ),
         fewest=min((cell.cores for cell in cells), default=1),
         measured_by=measured_by,
     )
@@ -212,6 +217,8 @@ def _versions(
             versions[name] = Executor().run(argv, timeout=10).splitlines()[0]
         except CommandFailed:
             continue
+    if any(fs and fs.aged for fs in selection.filesystems.values()):
+        versions[paths.AGE.name] = runs.fingerprint(made(paths.AGE))
     for name, fs in selection.filesystems.items():
         if fs and (version := filesystem.version(fs)):
             title = catalogue.short_name(selection.variants[name].name or name)

@@ -133,9 +133,11 @@ def parse_cores(text: str) -> list[CoreCount] | str:
 
 
 def _with_partitions(names: list[str], partitions: int) -> list[str]:
-    """Add, for each file system on a disk, a variant with `partitions` partitions."""
+    """Add, for each fresh file system on a disk, a variant with `partitions` partitions."""
     described = {name: catalogue.load_filesystem(name) for name in names}
-    whole = [name for name, fs in described.items() if not fs.nodev and fs.partitions == 1]
+    whole = [
+        name for name, fs in described.items() if not (fs.nodev or fs.aged) and fs.partitions == 1
+    ]
     return [*names, *(variant.with_partitions(name, partitions) for name in whole)]
 
 

@@ -17,7 +17,7 @@ from fscale.runner.machine import kernelsettings
 from fscale.runner.profilers import Profiler, kallsyms
 from fscale.runner.request import Request
 from fscale.runner.selection import Selection
-from fscale.runner.storage import blockqueue, disk, filesystem, geometry, lazy, medium, named
+from fscale.runner.storage import aged, blockqueue, disk, filesystem, geometry, lazy, medium, named
 from fscale.runner.storage.disk import CheckedDevice
 from fscale.system import powers
 
@@ -61,6 +61,7 @@ def find_resources(
     usable = {name: m for name, m in used.items() if name not in lacking}
     devices = check_media(request, machine, filesystems, usable)
     beside = check_named(request, filesystems, devices)
+    check_aged(machine, filesystems, usable, devices, beside)
     kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in lacking})
     return Resources(
         missing=lacking,
@@ -199,6 +200,31 @@ def check_named(
         if fs
     }
     return {name: checked for name, checked in devices.items() if checked}
+
+
+def check_aged(
+    machine: Machine,
+    filesystems: Mapping[str, FileSystem | None],
+    media: Mapping[str, Medium],
+    devices: Mapping[str, CheckedDevice],
+    beside: Mapping[str, Sequence[CheckedDevice]],
+) -> None:
+    """Check that aged file systems fit all media, and that one image holds all of each.
+
+    Raises:
+        FscaleError: one does not.
+    """
+    for name, fs in filesystems.items():
+        if fs and fs.aged and name in beside:
+            raise FscaleError(
+                f"{name}: an image would hold the medium alone, not {beside[name][0].path}; leave "
+                "that device or aged= out"
+            )
+        for where, described in media.items():
+            size = devices[where].identity.size if where in devices else None
+            if fs:
+                most = size or medium.size_of(described, machine.usable_memory)
+                aged.refuse_small(name, fs, most)
 
 
 def check_media(

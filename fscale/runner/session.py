@@ -182,9 +182,9 @@ class Session:
                 self.look(key)
 
     def _has_options(self, filesystem: str) -> bool:
-        """Whether the user gave options of mkfs or mount, or settings, with the file system."""
+        """Whether the user gave options, settings or an aging profile with the file system."""
         asked = self.setup.variants.get(filesystem)
-        return asked is not None and bool(asked.mount or asked.mkfs or asked.settings)
+        return asked is not None and bool(asked.mount or asked.mkfs or asked.settings or asked.aged)
 
     def lacking(self, key: CellKey) -> str | None:
         """Return why a cell cannot be measured on this machine; None if it can."""
@@ -267,12 +267,14 @@ class Session:
             nodes: list[str | None] = []
             if fs:
                 memory = self.setup.machine.usable_memory
-                volumes = Volumes(fs, ready, memory, self.journal)
+                volumes = Volumes(fs, ready, memory, self.journal, self.setup.filled)
                 beside = self.media.disks(self.setup.beside.get(key.filesystem, ()))
                 nodes = stack.enter_context(volumes.formatted(self.cpus, beside))
                 if nodes[0]:
                     self.described = geometry.read(fs, nodes[0], self.do)
                     cell.geometry = geometry.requested_values(fs, self.described)
+                if image := volumes.image:
+                    cell.geometry = (cell.geometry or {}) | image.layout or None
             cell.cpu_control = self.cpus.control
             cell.cpus = self.cpus.select(key.cores)
             if fs:

@@ -36,6 +36,8 @@ class Setup:
         default_factory=dict
     )  # file system, medium or workload -> why it is missing
     profilers: Mapping[str, CellProfiler] = field(default_factory=dict)
+    filled: float = 0.0
+    """largest part of a medium that files of aged file systems take"""
     fewest: int = 1
     """cores of the cell with the fewest cores"""
     measured_by: CpuControl | None = None

@@ -50,7 +50,7 @@ FilesystemsOption = Annotated[
     typer.Option(
         "--fs",
         metavar="FS,...",
-        help=f"{FILESYSTEMS} {_OF_SUITE}",
+        help=f"{FILESYSTEMS} FS:aged=PROFILE was filled and used before. {_OF_SUITE}",
         autocompletion=complete_filesystems,
         rich_help_panel=MEASURED,
     ),

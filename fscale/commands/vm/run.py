@@ -16,7 +16,7 @@ from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.run import RunOptions
 from fscale.commands.options.suite import SuiteArgument
 from fscale.commands.options.writable import unused
-from fscale.model.variant import OF_FILESYSTEM, parse
+from fscale.model.variant import OF_FRESH, parse
 from fscale.vm.boot import start
 from fscale.vm.module_build import check_user_files
 from fscale.vm.place import Job
@@ -80,7 +80,7 @@ def _run(
     names = in_guest.suite.filesystems
     check_user_files(user_files, names)
     for name in names:
-        parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
+        parse(name).refuse_but(OF_FRESH, "--fs in a guest")
     if guest.deterministic and guest.smp != 1:
         Console(stderr=True).print(
             "--deterministic: the virtual CPUs take turns, so no curve scales"

@@ -59,6 +59,11 @@ def make(fs: FileSystem, device: str, do: Executor) -> None:
         do.run(argv, timeout=600)
     except CommandFailed as error:
         raise CommandFailed(_hinted(fs, str(error)), fault=error.blamed) from None
+    settle(device, do)
+
+
+def settle(device: str, do: Executor) -> None:
+    """Wait until what was written to a device is there, and udev has examined it."""
     _flush(device, do)
     if Path("/run/udev/control").exists() and which("udevadm"):
         do.run(["udevadm", "settle", "--timeout=10"])

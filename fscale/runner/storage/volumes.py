@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Formats and mounts the fresh file systems of a cell: one, or one per partition of its medium."""
+"""Makes and mounts the file systems of a cell: one, or one per partition of its medium."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from fscale.runner.machine.changes import Partitions, TempDir
 from fscale.runner.machine.host import Cpus
 from fscale.runner.machine.journal import Journal
 from fscale.runner.storage import filesystem
+from fscale.runner.storage.aged import Image
 from fscale.runner.storage.disk import Disk
 from fscale.runner.storage.medium import Ready
 
@@ -20,13 +21,18 @@ FILL = 0.6  # share of a medium that a load may fill, because a nearly full file
 
 @dataclass(frozen=True)
 class Volumes:
-    """The file systems of a cell; `memory` is the machine's usable memory in bytes."""
+    """The file systems of a cell; `memory` is the machine's usable memory in bytes.
+
+    `filled` is the largest part of a medium that files of aged file systems take in this run: all
+    loads get equal space.
+    """
 
     fs: FileSystem
     medium: Ready | None
     """None: a file system in memory"""
     memory: int
     journal: Journal
+    filled: float = 0.0
 
     @property
     def size(self) -> int:
@@ -38,7 +44,12 @@ class Volumes:
     @property
     def space(self) -> int:
         """Bytes that a load may fill."""
-        return int(self.size * FILL)
+        return int(self.size * FILL * (1 - self.filled))
+
+    @property
+    def image(self) -> Image | None:
+        """The image of an aged file system."""
+        return Image(self.fs, self.fs.aged, self.size) if self.fs.aged else None
 
     @property
     def _partitions(self) -> Partitions:
@@ -89,10 +100,20 @@ class Volumes:
 
     def _format(self, node: str, disk: Disk | None) -> None:
         try:
-            filesystem.make(self.fs, node, self.journal.do)
+            if image := self.image:
+                image.restore(node, lambda: self._mounted_to_age(node), self.journal.do)
+            else:
+                filesystem.make(self.fs, node, self.journal.do)
         finally:  # even a failed mkfs may have written
             if disk:
                 disk.formatted()
+
+    @contextlib.contextmanager
+    def _mounted_to_age(self, node: str) -> Iterator[Path]:
+        target = self.journal.path.parent / "aging"
+        with contextlib.ExitStack() as stack:
+            self._mount(node, target, self.size, stack)
+            yield target
 
     @contextlib.contextmanager
     def mounted(self, nodes: Sequence[str | None], target: Path) -> Iterator[Path]:

@@ -316,13 +316,14 @@ PARTS = {
     "mkfs": "mkfs=-m0",
     "partitions": "partitions=4",
     "set": "set=/sys/a=1",
+    "aged": "aged=agrawal",
     "binary": "binary=/b",
     "kernel": "kernel=6.12",
     "module": "module=a.ko",
 }
 HEEDED = {
-    PairedMethod.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
-    PairedMethod.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
+    PairedMethod.CELLS: {"mount", "mkfs", "partitions", "set", "aged", "binary"},
+    PairedMethod.SLICES: {"mount", "mkfs", "partitions", "set", "aged", "binary"},
     PairedMethod.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
     PairedMethod.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
     PairedMethod.SIMULATED: {"mount", "mkfs", "kernel", "module"},
@@ -356,6 +357,8 @@ def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: PairedMethod, part: str
         (["run", "smoke", "--dry-run", "--fs", "ext4:module=a.ko"], "module="),
         (["run", "smoke", "--dry-run", "--fs", "tmpfs:binary=/b"], "binary="),
         (["vm", "run", "smoke", "--fs", "ext4:kernel=6.12"], "kernel="),
+        (["vm", "run", "smoke", "--fs", "ext4:aged=agrawal"], "aged="),
+        (["simulate", "--fs", "ext4:aged=agrawal"], "aged="),
         (["ab", "--base", "ext4", "--new", "xfs", "--smp", "2"], "--smp"),
     ],
 )

@@ -126,6 +126,15 @@ def test_each_side_is_prepared_alone_and_with_one_seed(prepare: Preparer, tmp_pa
     assert (a.seed, b.seed) == (None, 77)
 
 
+def test_both_sides_get_the_space_that_an_aged_one_leaves(
+    prepare: Preparer, tmp_path: Path
+) -> None:
+    filled = {"side-a": 0.0, "side-b": 0.8}
+    prepare.change = lambda prepared, name: setattr(prepared.setup, "filled", filled[name])
+    setups = make(tmp_path / "out").setups
+    assert [setup.filled for setup in setups.values()] == [0.8, 0.8]
+
+
 def test_equal_points_of_both_sides_are_pairs(prepare: Preparer, tmp_path: Path) -> None:
     found = make(tmp_path / "out").points
     assert [(p.base.workload, p.base.cores) for p in found] == [
