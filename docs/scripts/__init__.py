@@ -14,8 +14,8 @@ def write_pages(directory: Path, pages: Mapping[str, str]) -> None:
             path.write_text(text)
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """The lines of a Markdown table; all columns but the first are aligned to the right."""
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], others: str = "--:") -> list[str]:
+    """The lines of a Markdown table; `others` aligns all columns but the first."""
     head = list(head)
-    align = ["---", *["--:"] * (len(head) - 1)]
+    align = ["---", *[others] * (len(head) - 1)]
     return ["| " + " | ".join(row) + " |" for row in [head, align, *map(list, rows)]]

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from docs.scripts import table
 from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.tables import verdicts
 from fscale.analysis.tables.column import PLACE, Column
@@ -20,12 +21,12 @@ PLACED = "These columns come first in all tables about cells and points:"
 def page() -> str:
     """Markdown, with a section for each table."""
     parts = ["# Columns of the tables", LEAD, PLACED, *_columns(PLACE)]
-    for name, table in TABLES.items():
-        parts += [f"## {name}", f"A row is {table.row}."]
+    for name, described in TABLES.items():
+        parts += [f"## {name}", f"A row is {described.row}."]
         if name == "profiled":
             parts.append("It has the columns of [cells](#cells).")
         else:
-            parts += _columns(column for column in table.columns if column not in PLACE)
+            parts += _columns(column for column in described.columns if column not in PLACE)
     parts += [
         "## Verdicts",
         "`fscale.compare` gives a row for each verdict, and for each point that is good on one "
@@ -36,7 +37,5 @@ def page() -> str:
 
 
 def _columns(columns: Iterable[Column[Any]]) -> list[str]:
-    return [
-        f"`{one.name}` ({one.type}{f', {one.unit}' if one.unit else ''})\n: {one.meaning}"
-        for one in columns
-    ]
+    rows = [(f"`{one.name}`", one.type, one.unit, one.meaning) for one in columns]
+    return ["\n".join(table(("Column", "Type", "Unit", "Meaning"), rows, "---"))]

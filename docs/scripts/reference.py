@@ -33,12 +33,12 @@ def _wrapped(pages: dict[str, str]) -> dict[str, str]:
 
 
 def _wrap(text: str) -> str:
-    """The text with lines of at most WIDTH columns, but for code and single long words."""
+    """The text with lines of at most WIDTH columns, but for code, tables and single long words."""
     lines: list[str] = []
     code = False
     for line in text.splitlines():
         code ^= line.startswith("```")
-        if code or len(line) <= WIDTH or line.startswith("#"):
+        if code or len(line) <= WIDTH or line.startswith(("#", "|")):
             lines.append(line.rstrip())
             continue
         indent = "  " if line.startswith(("* ", "- ", ": ")) else ""

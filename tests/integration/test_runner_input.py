@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import Exit, FscaleError, MissingTool
-from fscale.runner import guard
 from fscale.runner.prepare import prepare
 from fscale.runner.request import Request
 from fscale.runner.storage import disk
@@ -123,11 +122,6 @@ def test_no_root(small: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     small.overrides = {"filesystems": ["tmpfs"]}
     with pytest.raises(FscaleError, match=r"it needs root; .* directory"):
         prepare(small)
-
-
-def test_no_memory_for_the_medium(small: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FscaleError, match=r"^no space: big needs \d+ MiB"):
-        guard.check_memory(1 << 60, "big")
 
 
 @pytest.fixture

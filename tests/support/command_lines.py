@@ -4,7 +4,8 @@
 import itertools
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import typer
 
@@ -14,6 +15,15 @@ COMMAND = command_tree()
 REFUSED = ("Missing ", "No such ", "Got unexpected ")
 SUBSTITUTED = re.compile(r"\$\(.*?\)")
 AFTER = "();<>|&"  # what a shell or a reader takes for something else
+
+
+def leaves(command: Any = COMMAND, words: str = "fscale") -> Iterator[tuple[str, Any]]:
+    """All commands that do something, by their words."""
+    below = getattr(command, "commands", {})
+    for word, inner in below.items():
+        yield from leaves(inner, f"{words} {word}")
+    if not below:
+        yield words, command
 
 
 def words_of(arguments: str) -> list[str]:

@@ -3,7 +3,6 @@
 
 import pkgutil
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale import commands
-from fscale.cli import OVERVIEW, app, command_tree
+from fscale.cli import OVERVIEW, app
 from fscale.commands.options.helptext import laid_out
 from fscale.model.errors import Exit
-from tests.support.command_lines import SUBSTITUTED, refusal, words_of
+from tests.support.command_lines import COMMAND, SUBSTITUTED, leaves, refusal, words_of
 
-TREE = command_tree()
-
-
-def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    below = getattr(command, "commands", {})
-    for word, inner in below.items():
-        yield from leaves(inner, f"{name} {word}")
-    if not below:
-        yield name, command
+TREE = COMMAND
 
 
-COMMANDS = dict(leaves(TREE, "fscale"))
+COMMANDS = dict(leaves())
 
 
 def test_there_are_commands() -> None:

@@ -13,14 +13,12 @@ from fscale.analysis.diagnosis.run import costs, diagnose
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.cli import app
-from fscale.model import catalogue, paths
-from fscale.model.config import Medium, Suite
+from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.runner import plan
 from fscale.runner.profilers import parse_names
 from tests.support import synthetic
-from tests.support.synthetic import cell, descriptor, write_run
+from tests.support.synthetic import cell, write_run
 
 pytestmark = pytest.mark.slow
 
@@ -144,20 +142,6 @@ def test_the_report_says_nothing_of_shares_that_no_profile_shows(run: Path, tmp_
     html = build(run, tmp_path / "out").read_text()
     assert "No object took" not in html
     assert html.count("No profile measures shares of time.") == 2  # the table's and the point's
-
-
-def test_profiling_cells_stand_among_the_scored_ones() -> None:
-    suite = Suite(
-        title="t", workloads=["MWCM"], filesystems=["btrfs"], media=["ram"], cores=[1, 2],
-        duration=1, repetitions=2, profiles=["locks", "cpu"], profile_repetitions=1,
-    )  # fmt: skip
-    media = {"ram": Medium(title="ram", kind="loop", size=1 << 30)}
-    filesystems = {"btrfs": catalogue.load_filesystem("btrfs")}
-    cells = plan.make_keys(suite, {"MWCM": descriptor("MWCM")}, media, filesystems, [1, 2], 1)
-    found = sorted((c.repetition, c.profile or "") for c in cells)
-    expected = [(1, ""), (1, "cpu"), (1, "locks"), (2, "")]
-    assert found == sorted(expected * 2)
-    assert len({c.id for c in cells}) == 8
 
 
 def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fscale import cli
 from fscale.analysis.report import interactive  # noqa: F401 - imported before the fork
 from fscale.commands.options.writable import directory_to_write, file_to_write, results_directory
 from fscale.model import paths
+from tests.support.command_lines import leaves
 from tests.support.hostile import Done, good, run
 from tests.support.synthetic import grid, write_run
 
@@ -25,20 +26,9 @@ LOG = "fxmark.log"  # it is not looked at
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="makes a full file system")
 
 
-def commands() -> Iterator[tuple[str, Any]]:
-    """All commands, by their words."""
-
-    def below(group: Any, words: str) -> Iterator[tuple[str, Any]]:
-        for name, command in group.commands.items():
-            named = f"{words} {name}".strip()
-            yield from below(command, named) if hasattr(command, "commands") else [(named, command)]
-
-    return below(cli.command_tree(), "")
-
-
 def options() -> Iterator[tuple[str, Any]]:
     """All options, each with its command's words."""
-    for words, command in commands():
+    for words, command in leaves():
         for option in command.params:
             if option.param_type_name == "option":
                 yield words, option
@@ -308,7 +298,7 @@ LOOKED_AT = {
 }
 
 
-WRITTEN_IN_A_GUEST = ["vm run --junit", "vm run --ktap"]
+WRITTEN_IN_A_GUEST = ["fscale vm run --junit", "fscale vm run --ktap"]
 
 
 def test_every_path_that_is_written_is_looked_at() -> None:

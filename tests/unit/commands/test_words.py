@@ -5,13 +5,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
 
-from fscale.cli import command_tree
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
+from tests.support.command_lines import leaves
 
 # Old or tempting words for what has another name.
 OTHERS = {
@@ -34,18 +33,11 @@ OTHERS = {
 def options() -> dict[str, list[tuple[str, bool]]]:
     """Option -> (command, whether it is a flag) of each command that has it."""
     found = defaultdict(list)
-
-    def visit(command: object, name: str) -> None:
-        if isinstance(command, TyperGroup):
-            for word, below in command.commands.items():
-                visit(below, f"{name} {word}")
-            return
-        for parameter in command.params:  # type: ignore[attr-defined]
+    for name, command in leaves():
+        for parameter in command.params:
             for option in parameter.opts:
                 if option.startswith("--"):
                     found[option].append((name, bool(getattr(parameter, "is_flag", False))))
-
-    visit(command_tree(), "fscale")
     return found
 
 

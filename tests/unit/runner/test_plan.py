@@ -224,16 +224,16 @@ def test_each_file_system_in_memory_is_measured_once() -> None:
 def test_profiling_may_have_more_repetitions_than_scoring() -> None:
     asked = suite(
         workloads=["MWCL"], filesystems=["ext4"], modes=["buffered"], repetitions=1,
-        profiles=["locks"], profile_repetitions=2,
+        profiles=["locks", "cpu"], profile_repetitions=2,
     )  # fmt: skip
     cells = make(asked, counts=[1])
     assert sorted((c.repetition, c.profile or "") for c in cells) == [
-        (1, ""), (1, "locks"), (2, "locks"),
+        (1, ""), (1, "cpu"), (1, "locks"), (2, "cpu"), (2, "locks"),
     ]  # fmt: skip
     assert {c.duration for c in cells} == {1}
     more = make(asked.model_copy(update={"repetitions": 2, "profile_repetitions": 1}), counts=[1])
     assert sorted((c.repetition, c.profile or "") for c in more) == [
-        (1, ""), (1, "locks"), (2, ""),
+        (1, ""), (1, "cpu"), (1, "locks"), (2, ""),
     ]  # fmt: skip
 
 

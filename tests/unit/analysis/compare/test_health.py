@@ -15,11 +15,12 @@ KINDS = {
     "b": {"status": "error", "reason": "EIO"},
     "u": {"status": "skipped", "reason": "no mkfs"},
     "i": {"status": "interrupted"},
+    "v": {"status": "invalid"},
 }
 
 
 def side(letters: str, **changes: object) -> list[Cell]:
-    """A repetition for each letter: good, broken, unusable, interrupted."""
+    """A repetition for each letter: good, broken, unusable, interrupted, invalid."""
     return [cell(key(n, **changes), 100.0, **KINDS[k]) for n, k in enumerate(letters, 1)]
 
 
@@ -30,6 +31,7 @@ def side(letters: str, **changes: object) -> list[Cell]:
         ("gg", "gb", ("broken", "EIO")),
         ("gg", "ub", ("broken", "EIO")),
         ("gg", "gu", None),
+        ("gg", "gv", None),
         ("gg", "uu", ("lost", "skipped: no mkfs")),
         ("gg", "i", ("lost", "interrupted: interrupted")),
         ("gb", "gb", None),

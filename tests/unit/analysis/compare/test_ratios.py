@@ -58,7 +58,7 @@ def test_each_metric_has_its_own_ratio() -> None:
         side.counts = {"instructions": instructions}
     counted = ratio(base, new, INSTRUCTIONS)
     assert counted is not None
-    assert counted.log == pytest.approx(log(3))
+    assert (counted.log, counted.error) == (pytest.approx(log(3)), 0.0)
     assert ratio(turned([1.0] * 6), new, INSTRUCTIONS) is None
 
 

@@ -175,13 +175,6 @@ def test_each_look_at_pairs_that_was_taken_is_paid_for(tmp_path: Path) -> None:
         assert judgement.level == pytest.approx(1 - 0.05 / share)
 
 
-def test_a_difference_that_is_expected_is_allowed(tmp_path: Path) -> None:
-    base = written(tmp_path / "one", suite={"warmup": 0.1})
-    new = written(tmp_path / "two", suite={"warmup": 0.2})
-    assert "suite.warmup" in refusal(base, new)
-    assert judged(base, new, allow_different=("suite.warmup",)).judgements
-
-
 def test_what_became_of_points_is_found_by_its_kind(tmp_path: Path) -> None:
     base = written(tmp_path / "one")
     broken = [c.model_copy(update={"status": "error", "reason": "ENOSPC"}) for c in cells()]

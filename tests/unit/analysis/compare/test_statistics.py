@@ -11,7 +11,6 @@ from scipy.stats import mannwhitneyu, permutation_test, rankdata
 
 from fscale.analysis.compare import effect as effects
 from fscale.analysis.compare.ranktest import (
-    EXACT_LIMIT,
     RankSamples,
     aligned,
     p_value,
@@ -100,13 +99,6 @@ def test_a_remainder_joins_the_last_block() -> None:
     assert counts.tolist() == [7, 12]
 
 
-def test_large_samples_take_the_normal_limit() -> None:
-    r = rng(5)
-    base, new = np.exp(r.normal(0, 1, EXACT_LIMIT)), np.exp(r.normal(0.3, 1, EXACT_LIMIT))
-    theirs = mannwhitneyu(base, new, method="asymptotic").pvalue
-    assert p_value(RankSamples.independent(base, new)) == pytest.approx(theirs, rel=0.01)
-
-
 @pytest.mark.broad
 @given(st.lists(positive, min_size=3, max_size=12), st.lists(positive, min_size=3, max_size=12))
 @settings(max_examples=60, deadline=None)
@@ -177,28 +169,6 @@ def test_the_visible_change_is_the_one_that_is_found() -> None:
         for _ in range(400)
     )
     assert 0.85 < found / 400 < 0.95
-
-
-def test_repetitions_needed_shrink_with_the_spread_and_end_at_the_margin() -> None:
-    few, many = (effects.repetitions_needed(s, 0.99, 0.05, 0.01, 0.95) for s in (0.03, 0.09))
-    assert few is not None
-    assert many is not None
-    assert 6 * few < many < 10 * few
-    assert effects.repetitions_needed(0.02, 0.9505, 0.05, 0.01, 0.95) is None
-
-
-def test_outliers_are_those_far_from_the_rest() -> None:
-    logs = np.log([100.0, 101, 99, 100, 102, 98, 60])
-    assert np.flatnonzero(effects.outliers(logs)).tolist() == [6]
-    assert not effects.outliers(np.zeros(5)).any()
-
-
-def test_looks_share_the_error_rate() -> None:
-    assert sum(weight(k) for k in range(1, 10_000)) == pytest.approx(1, abs=2e-4)
-    looks = schedule(0.01, 6, 100)
-    assert smallest_p(looks[0], True) <= 0.01 * weight(1) / 6
-    assert all(n % 2 == 0 and n <= 100 for n in looks)
-    assert list(looks) == sorted(set(looks))
 
 
 @pytest.mark.slow

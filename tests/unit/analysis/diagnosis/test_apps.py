@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale.analysis.curves import Curve
-from fscale.analysis.diagnosis import cpuprofile, offcpu, perfscript
-from fscale.analysis.diagnosis.naming import By, Name
-from fscale.analysis.diagnosis.triage import LOCK, Suspect, Triage, triage
-from fscale.analysis.diagnosis.verdict import Confidence, judge_point
-from fscale.analysis.summary import Point
+from fscale.analysis.diagnosis import cpuprofile, perfscript
+from fscale.analysis.diagnosis.triage import triage
 from fscale.apps.adapter import AppLoad
 from fscale.apps.meter import Meter
 from fscale.apps.registry import applications
@@ -122,11 +118,6 @@ def test_perf_script_follows_the_family_in_the_window() -> None:
     assert samples.others == {"exim4": 16_000_000, "bash": 5_000_000}
 
 
-def test_a_cut_script_ends_where_it_ends() -> None:
-    cut = SCRIPT[: SCRIPT.index("fscale-app")]
-    assert perfscript.parse_tree(cut, COMM, 100, cores=2).active_ns == pytest.approx(2 * 6e6)
-
-
 def test_the_cpu_profile_of_an_application() -> None:
     profile = {
         "output": SCRIPT, "comm": COMM, "pid": 100, "named": False, "cores": 2,
@@ -135,34 +126,6 @@ def test_the_cpu_profile_of_an_application() -> None:
     found = cpuprofile.read(profile)
     spot = found.spinning["inode->i_rwsem of the shared directory"]
     assert found.share(spot.periods) == pytest.approx(1e6 / 20e6)
-
-
-def blocked(**entries: int) -> str:
-    stacks = {
-        "epoll": "1,__schedule+1\n schedule+1\n ep_poll+9\n do_epoll_wait+3\n",
-        "commit": "2,__schedule+1\n schedule+1\n jbd2_log_wait_commit+9\n ext4_sync_file+3\n",
-        "lock": "1,__schedule+1\n schedule+1\n rwsem_down_read_slowpath+4\n"
-        " down_read_interruptible+1\n path_openat+1\n",
-        "preempted": "256,__schedule+1\n preempt_schedule+1\n",
-    }
-    data = {stacks[name]: {"count": 1, "total": total} for name, total in entries.items()}
-    return "\n".join(
-        json.dumps(o)
-        for o in (
-            {"type": "map", "data": {"@active": 1000}},
-            {"type": "stats", "data": {"@blocked": data}},
-        )
-    )
-
-
-def test_daemons_without_work_are_not_blocked() -> None:
-    output = blocked(epoll=5000, commit=300, lock=20, preempted=7)
-    found = offcpu.read({"named": False, "output": output})
-    assert [wait.wait_ns for wait in found.waits] == [300, 20]
-    assert (found.idle_ns, found.preempted_ns) == (5000, 7)
-    assert found.stacks.total() == 327
-    # A worker of the micro-benchmark sleeps only where an operation makes it.
-    assert sum(wait.wait_ns for wait in offcpu.read({"output": output}).waits) == 5320
 
 
 @pytest.mark.parametrize(
@@ -192,33 +155,13 @@ def test_counts_are_per_unit(
     assert (cell.counts or {})["kmem:kmem_cache_alloc"] == pytest.approx(per_op)
 
 
-def point(cores: int, rate: float) -> Point:
-    key = KEY.model_copy(update={"cores": cores, "profile": None})
-    cell = synthetic.bare_cell(key, rate)
-    return Point(key, "messages", (cell, cell, cell))
-
-
-@pytest.mark.parametrize(
-    ("application", "confidence"), [(False, Confidence.CERTAIN), (True, Confidence.LIKELY)]
-)
-def test_more_threads_than_cpus_make_no_certainty(
-    application: bool, confidence: Confidence
-) -> None:
-    lock = Suspect(Name("x->lock", None, By.ADDRESS), LOCK, "mutex", blocked=0.9)
-    found = Triage(KEY, [lock], {"locks": 1}, {}, application=application)
-    curve = Curve("ext4", None, (point(1, 100), point(2, 101)), 1)
-    judgement = judge_point(found, curve)
-    assert judgement.confidence is confidence
-    assert "90.0% of the cores' time" in judgement.sentence
-
-
 def test_the_triage_knows_an_application_by_its_profile(tmp_path: Path) -> None:
     cell = Cell(
         id="x", key=KEY.model_copy(update={"profile": "offcpu"}), status="ok", started="",
         wall_seconds=1, profiles={"offcpu": "p.gz"},
     )  # fmt: skip
     for named in (True, False):
-        profile = {"named": named, "output": blocked(commit=5)}
+        profile = {"named": named, "output": '{"type": "map", "data": {"@active": 1000}}'}
         (tmp_path / "p.gz").write_bytes(gzip.compress(json.dumps(profile).encode()))
         assert triage(tmp_path, [cell]).application is not named
 

@@ -67,23 +67,6 @@ FILE, DIRECTORY = (f"inode->i_rwsem of the shared {what}" for what in ("file", "
 CREATE = "rwsem_down_write_slowpath down_write path_openat do_filp_open"
 
 
-def test_a_rule_of_one_file_system_does_not_name_the_lock_of_another() -> None:
-    # In a kmalloc cache any structure may lie, so an offset alone proves nothing.
-    rule = _compile(
-        {
-            "object": "a btrfs lock",
-            "scope": "File",
-            "kind": ["spinlock"],
-            "caller": [".*"],
-            "fs": "btrfs",
-        }
-    )
-    known = owners({})
-    assert rule.fits(("btrfs_block_rsv_release", "btrfs_create_new_inode"), known)
-    assert rule.fits(("evict", "iput"), known)
-    assert not rule.fits(("xlog_force_lsn", "xfs_log_force_seq", "xfs_file_fsync"), known)
-
-
 def test_a_file_system_given_by_path_owns_its_functions() -> None:
     frames = ("down_write", "minefs_sync", "vfs_fsync_range")
     of_btrfs = {"object": "a lock", "scope": "File", "caller": [".*"], "fs": "btrfs"}
@@ -108,13 +91,6 @@ def test_every_bottleneck_has_a_rule_and_every_rule_a_bottleneck_that_exists() -
     every = (*rules().locks, *rules().waits, *rules().counters)
     used = {c.rule.table3 for c in every if c.rule.table3}
     assert used == set(table3())
-
-
-def test_the_slab_offset_gives_the_member() -> None:
-    address = address_in(1, 424)
-    place = book(1, address).place(address)
-    assert (place.kind, place.cache, place.offset) == ("slab", "ext4_inode_cache", 424)
-    assert place.member == "ext4_inode_info.vfs_inode.i_rwsem"
 
 
 def test_address_and_stack_agree() -> None:
@@ -304,33 +280,6 @@ def profile_of(waits: dict[str, dict[str, int]], **maps: Any) -> dict[str, Any]:
     lines: list[dict[str, Any]] = [{"type": "stats", "data": {"@wait": waits}}]
     lines += [{"type": "map", "data": {f"@{k}": v}} for k, v in maps.items()]
     return {"output": "\n".join(map(json.dumps, lines))}
-
-
-def test_waits_of_one_name_are_summed_and_unknown_locks_are_not() -> None:
-    create, odd = CREATE.replace(" ", "\n"), "_raw_spin_lock\nsomebody"
-    waits = {
-        f"4,-131384255322904,{create}\n": {"count": 2, "total": 200},
-        f"4,-131384255320000,{create}\n": {"count": 1, "total": 50},
-        f"1,-131384255310000,{odd}\n": {"count": 1, "total": 30},
-        f"1,-131384255300000,{odd}\n": {"count": 1, "total": 20},
-    }
-    found = lockprofile.read(
-        profile_of(
-            waits,
-            active=1000,
-            max={"4,-131384255322904": 150, "4,-131384255320000": 50},
-            histogram={"4,-131384255322904": [{"min": 64, "max": 127, "count": 2}]},
-        )
-    )
-    assert [(lock.name.object, lock.wait_ns, lock.count) for lock in found.locks] == [
-        (DIRECTORY, 250, 3),
-        ("somebody", 30, 1),
-        ("somebody", 20, 1),
-    ]
-    assert found.locks[0].max_ns == 150
-    assert found.locks[0].histogram == {64: 2}
-    assert len(found.locks[0].addresses) == 2
-    assert found.active_ns == 1000
 
 
 @pytest.mark.parametrize(

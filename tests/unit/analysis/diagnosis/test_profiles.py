@@ -417,7 +417,11 @@ def test_a_sampled_wait_counts_for_all_that_were_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exponent", "count"), [("61", 2 << 61), ("62", 2 << 62), ("63", 0), ("100", 0), ("", 0)]
+    ("exponent", "count"),
+    [
+        *(("61", 2 << 61), ("62", 2 << 62)),
+        *((damaged, 0) for damaged in ("63", "100", "", "x", "-1", "9" * 400, "²")),
+    ],
 )
 def test_exponents_have_a_bound(exponent: str, count: int) -> None:
     found = locks(sampled=True, wait={f"{exponent},1,{A},f\n": WAIT})

@@ -124,34 +124,6 @@ def profile_of(**maps: Any) -> dict[str, Any]:
     return {"output": "\n".join(map(json.dumps, lines))}
 
 
-WAITED = {
-    "0,1,-131384255310000,_raw_spin_lock\nsomebody\n": {"count": 4, "total": 400},
-    "3,1,-131384255310000,_raw_spin_lock\nsomebody\n": {"count": 2, "total": 260},
-}
-
-
-def test_each_wait_counts_as_many_times_as_it_was_passed_over() -> None:
-    content = profile_of(
-        wait=WAITED,
-        histogram={
-            "0,1,-131384255310000": [{"min": 64, "max": 127, "count": 4}],
-            "3,1,-131384255310000": [{"min": 128, "max": 255, "count": 2}],
-        },
-        max={"1,-131384255310000": 140},
-        others={"3,kworker/0:1,1,-131384255310000": {"count": 1, "total": 7}},
-        active=10_000,
-    )
-    found = lockprofile.read({**content, "samples": {}})
-    (lock,) = found.locks
-    assert (lock.wait_ns, lock.count, lock.max_ns) == (400 + 8 * 260, 4 + 8 * 2, 140)
-    assert lock.histogram == {64: 4, 128: 16}
-    assert lock.mean_ns == 2480 / 20
-    assert lock.one_in == 8
-    assert lock.error == pytest.approx((8 * 7 * 2 * 128**2 * 7 / 3) ** 0.5 / 2480, rel=1e-3)
-    assert found.others == {"kworker/0:1": 56}
-    assert found.active_ns == 10_000
-
-
 def test_waits_of_a_lock_by_several_keys_add_up() -> None:
     """Addresses and flags in hexadecimal too; what is damaged is passed over, the rest is read."""
     stack = "_raw_spin_lock\nsomebody\n"
@@ -180,14 +152,3 @@ def test_waits_of_a_lock_by_several_keys_add_up() -> None:
     assert lock.variance == (2 * 64**2 * 7 // 3 + 2 * 32**2 * 7 // 3) * 1000**2 // 300**2
     assert isinstance(next(iter(lock.histogram.values())), int)
     assert isinstance(next(iter(lock.callers.values())), int)
-
-
-@pytest.mark.parametrize("key", ["x,", "-1,", "63,", "9" * 400 + ",", ",", "²,"])
-def test_a_damaged_exponent_counts_for_nothing(key: str) -> None:
-    content = profile_of(wait={f"{key}1,-131384255310000,somebody\n": {"count": 1, "total": 9}})
-    assert sum(lock.wait_ns for lock in lockprofile.read({**content, "samples": {}}).locks) == 0
-
-
-def test_a_profile_that_was_not_sampled_has_no_error() -> None:
-    found = lockprofile.read(load_profile(GOLDEN / "MWRM-ext4-locks.json.gz"))
-    assert all((lock.one_in, lock.error) == (1, 0.0) for lock in found.locks)

@@ -62,16 +62,6 @@ def test_an_interrupt_is_kept_apart_from_the_thread() -> None:
     assert stacks.without_interrupt(frames) == ("down_write", "open")
 
 
-def test_perf_script_folds_the_workers_of_one_parent() -> None:
-    samples = perfscript.parse(SCRIPT, "fscale-run", parent=100)
-    assert samples.count == 3
-    assert samples.active_ns == pytest.approx(6e6, rel=1e-6)
-    assert sum(samples.workers.values()) == 2_000_000
-    assert sum(samples.user.values()) == 1_000_000
-    assert ("another_run",) not in samples.workers
-    assert samples.others["kworker/0:1 (x)"] == 2_000_000
-
-
 def test_perf_script_folds_the_threads_of_a_child() -> None:
     threads = SCRIPT.replace(
         "bench  101     0.000000: PERF_RECORD_FORK(101:101):(100:100)\n",
@@ -82,19 +72,6 @@ def test_perf_script_folds_the_threads_of_a_child() -> None:
     samples = perfscript.parse(threads, "fscale-run", parent=100)
     assert samples == perfscript.parse(SCRIPT, "fscale-run", parent=100)
     assert samples.count == 3
-
-
-def test_perf_script_without_parent_takes_every_worker() -> None:
-    assert ("another_run",) in perfscript.parse(SCRIPT, "fscale-run").workers
-
-
-def test_cpu_profile_tells_spinning_from_atomics() -> None:
-    profile = {"output": SCRIPT, "comm": "fscale-run", "pid": 100, "event": "cpu-clock"}
-    found = cpuprofile.read(profile)
-    assert list(found.spinning) == ["inode->i_rwsem of the shared directory"]
-    assert list(found.atomics) == ["folio->_refcount"]
-    spot = found.spinning["inode->i_rwsem of the shared directory"]
-    assert found.share(spot.periods) == pytest.approx(1e6 / 6e6)
 
 
 def test_samples_of_an_interrupt_are_nobodys_spinning() -> None:
@@ -111,23 +88,6 @@ def test_bpftrace_maps_survive_truncation() -> None:
     good = json.dumps({"type": "map", "data": {"@active": 5}})
     cut = json.dumps({"type": "stats", "data": {"@wait": {"1,2,f\n": {"count": 1}}}})[:-9]
     assert parse(f"WARNING\n{good}\n{cut}") == {"@active": 5}
-
-
-def test_preempted_time_is_not_blocked_time() -> None:
-    stack = "__schedule+1\n schedule+1\n jbd2_log_wait_commit+9\n ext4_sync_file+3\n"
-    blocked = {f"2,{stack}": {"count": 3, "total": 300}, f"0,{stack}": {"count": 1, "total": 70}}
-    output = "\n".join(
-        json.dumps(o)
-        for o in (
-            {"type": "map", "data": {"@active": 1000}},
-            {"type": "stats", "data": {"@blocked": blocked}},
-        )
-    )
-    found = offcpu.read({"output": output})
-    assert found.preempted_ns == 70
-    assert [(w.name.object, w.wait_ns, w.lock) for w in found.waits] == [
-        ("journal commit (jbd2_log_wait_commit)", 300, False)
-    ]
 
 
 JSON = st.recursive(

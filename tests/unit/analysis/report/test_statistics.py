@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fscale.analysis.curves import BACKGROUND, Curve, Page, arrange
-from fscale.analysis.diagnosis.run import Law, _law
+from fscale.analysis.diagnosis.run import _law
 from fscale.analysis.diagnosis.verdict import Shape, shape_of
 from fscale.analysis.findings import Scaling, findings, judge
 from fscale.analysis.numbers import interval, microseconds, rate, span, times
@@ -177,18 +177,6 @@ def test_a_background_writer_is_no_worker_of_the_scaling_law() -> None:
     assert law.fit and law.fit.lack.fits and law.beside == 1
     assert law.fit.sigma.value == pytest.approx(sigma, rel=1e-3)
     assert law.fit.most == 31
-
-
-def test_the_scaling_law_is_fitted_to_physical_cores() -> None:
-    def law(counts: list[int]) -> Law:
-        points = summarise([c for n in counts for c in cells([100 * min(n, 8)], cores=n)])
-        points.sort(key=lambda p: p.key.cores)
-        return _law("DRBL", Curve("ext4", None, tuple(points), 1, physical=8))
-
-    found = law([1, 2, 4, 8, 16]).fit
-    assert found is not None
-    assert (found.sigma.value, found.kappa.value) == pytest.approx((0, 0), abs=1e-3)
-    assert law([1, 2, 4, 16]).fit is None
 
 
 def test_plots_mark_full_sockets_and_hardware_threads() -> None:
