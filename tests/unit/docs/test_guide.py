@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The pages of the guide: short, with commands that fscale takes, and what they lead to next."""
+"""The pages of the guide: short, with commands that fscale takes and links that lead somewhere."""
 
 import itertools
 import re
@@ -41,6 +41,13 @@ def test_a_page_says_what_to_do_next(path: Path) -> None:
     text = path.read_text()
     assert text.startswith("# ")
     assert path.name == "index.md" or "\n## Next\n" in text
+
+
+@each_page()
+def test_links_lead_to_files(path: Path) -> None:
+    targets = [path.parent / name for name in LINK.findall(path.read_text())]
+    missing = [str(one) for one in targets if not one.exists()]
+    assert missing == []
 
 
 def test_the_index_has_every_page() -> None:
