@@ -106,7 +106,7 @@ def page(data: Mapping[str, Any], source: str) -> str:
     lines = [
         f"# {data['title']}",
         "",
-        _verdict(made),
+        f"{_verdict(made)} {len(_missing(data, made))} published points were not simulated.",
         "",
         f"- Simulated: {data['machine'].removeprefix('all figures are simulated on ')}.",
         f"- Kernel: Linux {data['kernel']}, small configuration without Linux security modules and "
@@ -138,7 +138,7 @@ def page(data: Mapping[str, Any], source: str) -> str:
             ["Predictor", "n", "Near", "Sign right", "Median error", "Mean error"], _scores(made)
         ),
         "",
-        *_missing(data, made),
+        *_not_simulated(data, made),
         "## The changes",
         "",
     ]
@@ -147,22 +147,32 @@ def page(data: Mapping[str, Any], source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _missing(data: Mapping[str, Any], made: list[Row]) -> list[str]:
-    """The published points without a simulated one, and the command that makes those."""
-    every = {**data["changes"], **data["waiting"]}
+def _missing(
+    data: Mapping[str, Any], made: list[Row]
+) -> list[tuple[str, Mapping[str, Any], list[Any]]]:
+    """Names, changes and published values of the points without a simulated one."""
     done = {(row.change, row.cores) for row in made}
-    points = [
-        [change["title"], str(cores), _range(low, high), change.get("not_simulated", NOT_YET)]
-        for name, change in every.items()
-        for cores, low, high in change["published"]
-        if (name, cores) not in done
+    return [
+        (name, change, point)
+        for name, change in (*data["changes"].items(), *data["waiting"].items())
+        for point in change["published"]
+        if (name, point[0]) not in done
     ]
-    if not points:
+
+
+def _not_simulated(data: Mapping[str, Any], made: list[Row]) -> list[str]:
+    """The points without a simulated one, and the command for those that have a patch."""
+    missing = _missing(data, made)
+    if not missing:
         return []
-    names = ",".join(name for name, one in data["waiting"].items() if "not_simulated" not in one)
-    command = [f"`{COMMAND} --changes {names}` simulates those that have a patch.", ""]
+    points = [
+        [one["title"], str(cores), _range(low, high), one.get("not_simulated", NOT_YET)]
+        for _, one, (cores, low, high) in missing
+    ]
+    names = dict.fromkeys(name for name, one, _ in missing if "not_simulated" not in one)
+    command = f"`{COMMAND} --changes {','.join(names)}` simulates those that have a patch."
     head = ["Change", "Cores", "Published", "Not simulated because"]
-    return ["## Not simulated", "", *(command if names else []), *table(head, points), ""]
+    return ["## Not simulated", "", *([command, ""] if names else []), *table(head, points), ""]
 
 
 def _told(row: Row, change: Mapping[str, Any]) -> list[str]:
@@ -174,7 +184,7 @@ def _told(row: Row, change: Mapping[str, Any]) -> list[str]:
 
 
 def _range(low: float, high: float) -> str:
-    return f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+    return " to ".join(dict.fromkeys((f"{low:.2f}", f"{high:.2f}")))
 
 
 def _predictors(made: list[Row]) -> dict[str, list[tuple[Row, float]]]:
