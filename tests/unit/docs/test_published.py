@@ -106,7 +106,7 @@ def test_what_was_not_simulated_is_listed_with_the_command_or_the_reason() -> No
     assert "| patched | 16 | 1.50 | it was not run |" in page
     assert "| large | 4 | 2.00 | it is large |" in page
     assert "--changes c,patched` simulates those" in page
-    assert "3 published points were not simulated." in page.splitlines()[2]
+    assert "4 published points were not simulated." in page.splitlines()[2]
 
 
 def test_packing_keeps_cells_of_changes_without_runs(tmp_path: Path) -> None:
