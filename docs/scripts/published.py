@@ -12,6 +12,12 @@ from docs.scripts import table
 from fscale.analysis.skill import amdahl
 from fscale.model.simulation import HEAP
 
+COMMAND = (
+    "python -m tests.validation.published --source linux-7.2 --build kernels --output "
+    "results/changes"
+)
+REVERTS = "../../tests/validation/reverts"
+NOT_YET = "it was not run"
 NEAR = 0.14
 """of a natural logarithm: a factor of 1.15"""
 NOTHING = 0.02
@@ -100,18 +106,21 @@ def page(data: Mapping[str, Any], source: str) -> str:
     lines = [
         f"# {data['title']}",
         "",
+        f"{_verdict(made)} {len(_missing(data, made))} published points were not simulated.",
+        "",
         f"- Simulated: {data['machine'].removeprefix('all figures are simulated on ')}.",
         f"- Kernel: Linux {data['kernel']}, small configuration without Linux security modules and "
         f"audit; QEMU {data['qemu']}.",
-        f"- {' and '.join(days)}: `python -m tests.validation.published --source linux-7.2 --build "
-        f"kernels --output results/changes --changes {','.join(data['changes'])}`; "
+        f"- {' and '.join(days)}: `{COMMAND} --changes {','.join(data['changes'])}`; "
         f"{' to '.join(map(str, boots))} boots per side and core count.",
+        "- Registered: published values, workloads and core counts were committed in "
+        f"[changes.toml]({REVERTS}/changes.toml) before a change was simulated.",
         f"- Data: [{source}](data/{source}).",
         "",
-        "Each change is in Linux 7.2. A patch of [tests/validation/reverts]"
-        "(../../tests/validation/reverts) undoes it and nothing else, which makes the parent. A "
-        "figure is the throughput with the change divided by that without it. *Predicted* is the "
-        "ratio of the medians, with what single boots allow in brackets. *Two cores* is what "
+        f"Each change is in Linux 7.2. A patch of [tests/validation/reverts]({REVERTS}) undoes it "
+        "and nothing else, which makes the parent. A figure is the throughput with the change "
+        "divided by that without it. *Predicted* is the ratio of the medians, with what single "
+        "boots allow in brackets. *Two cores* is what "
         "Amdahl's law makes of one and two simulated cores of each side. A prediction is *near* "
         "if it is within a factor of 1.15 of the published values.",
         "",
@@ -129,32 +138,89 @@ def page(data: Mapping[str, Any], source: str) -> str:
             ["Predictor", "n", "Near", "Sign right", "Median error", "Mean error"], _scores(made)
         ),
         "",
+        *_not_simulated(data, made),
         "## The changes",
         "",
     ]
-    for name, change in data["changes"].items():
+    for name, change in (*data["changes"].items(), *data["waiting"].items()):
         lines += _about(name, change, data["cells"])
     return "\n".join(lines) + "\n"
 
 
+def _missing(
+    data: Mapping[str, Any], made: list[Row]
+) -> list[tuple[str, Mapping[str, Any], list[Any]]]:
+    """Names, changes and published values of the points without a simulated one."""
+    done = {(row.change, row.cores) for row in made}
+    return [
+        (name, change, point)
+        for name, change in (*data["changes"].items(), *data["waiting"].items())
+        for point in change["published"]
+        if (name, point[0]) not in done
+    ]
+
+
+def _not_simulated(data: Mapping[str, Any], made: list[Row]) -> list[str]:
+    """The points without a simulated one, and the command for those that have a patch."""
+    missing = _missing(data, made)
+    if not missing:
+        return []
+    points = [
+        [one["title"], str(cores), _range(low, high), one.get("not_simulated", NOT_YET)]
+        for _, one, (cores, low, high) in missing
+    ]
+    names = dict.fromkeys(name for name, one, _ in missing if "not_simulated" not in one)
+    command = f"`{COMMAND} --changes {','.join(names)}` simulates those that have a patch."
+    head = ["Change", "Cores", "Published", "Not simulated because"]
+    return ["## Not simulated", "", *([command, ""] if names else []), *table(head, points), ""]
+
+
 def _told(row: Row, change: Mapping[str, Any]) -> list[str]:
-    low, high = row.published
-    published = f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+    published = _range(*row.published)
     predicted = f"{row.predicted:.2f} ({row.band[0]:.2f} to {row.band[1]:.2f})"
     two = f"{row.from_two:.2f}" if row.from_two else ""
     verdict = row.verdict(row.predicted)
     return [change["title"], str(row.cores), published, predicted, two, verdict]
 
 
-def _scores(made: list[Row]) -> list[list[str]]:
-    predictors = {
+def _range(low: float, high: float) -> str:
+    return " to ".join(dict.fromkeys((f"{low:.2f}", f"{high:.2f}")))
+
+
+def _predictors(made: list[Row]) -> dict[str, list[tuple[Row, float]]]:
+    """The ratios that each predictor gives; the simulator's come first."""
+    return {
         "the simulator": [(row, row.predicted) for row in made],
         "no change": [(row, 1.0) for row in made],
         "Amdahl's law, two simulated cores": [
             (row, row.from_two) for row in made if row.from_two is not None
         ],
     }
-    return [_score(name, told) for name, told in predictors.items() if told]
+
+
+def _verdict(made: list[Row]) -> str:
+    """Whether the simulator beats the trivial predictors, by median errors and point by point."""
+    (_, own), *others = _predictors(made).items()
+    error = statistics.median(abs(row.error(value)) for row, value in own)
+    texts = []
+    for name, told in others:
+        if told:
+            theirs = statistics.median(abs(row.error(value)) for row, value in told)
+            nearer = sum(abs(r.error(r.predicted)) < abs(r.error(value)) for r, value in told)
+            verb = "beats" if error < theirs else "does not beat"
+            texts.append(
+                f'It {verb} "{name}", which errs by {math.exp(theirs):.2f}, and is nearer than '
+                f"that at {nearer} of {len(told)} points."
+            )
+    changes = len({row.change for row in made})
+    return (
+        f"At the {len(made)} points of {changes} simulated changes the simulator errs by a factor "
+        f"of {math.exp(error):.2f} in the median. {' '.join(texts)}"
+    )
+
+
+def _scores(made: list[Row]) -> list[list[str]]:
+    return [_score(name, told) for name, told in _predictors(made).items() if told]
 
 
 def _score(name: str, told: list[tuple[Row, float]]) -> list[str]:
@@ -179,7 +245,7 @@ def _line(thing: str) -> str:
 
 
 def _about(name: str, change: Mapping[str, Any], cells: list[list[Any]]) -> list[str]:
-    most = max(cores for cores, *_ in change["published"])
+    most = max((cell[2] for cell in cells if cell[0] == name), default=0)
     hot = {
         side: next((c for c in cells if c[:3] == [name, side, most]), None)
         for side in ("parent", "child")
@@ -189,14 +255,19 @@ def _about(name: str, change: Mapping[str, Any], cells: list[list[Any]]) -> list
         for side, cell in hot.items()
         if cell and cell[5]
     ]
-    patch = f"{change.get('patch', name)}.patch"
+    patch = f"; `{change.get('patch', name)}.patch`" if "workload" in change else ""
+    quote = f': "{said}"' if (said := change.get("quote")) else ""
     return [
-        f"**{change['title']}** (in Linux {change['release']}; `{patch}`)",
+        f"**{change['title']}** (*{change['subject']}*, in Linux {change['release']}{patch})",
         "",
-        f"- Published: [{change['benchmark']}]({change['source']}).",
-        f"- Simulated: {change['workload']}"
-        + "".join(f", {option}" for option in change.get("options", ()))
-        + f" on {change.get('filesystem', 'tmpfs')}: {change['differs']}.",
+        f"- Published: [{change['benchmark']}]({change['source']}){quote}.",
+        *([_simulation(change)] if "workload" in change else []),
         *([f"- Most of the cores' time at {most} cores: {'; '.join(waits)}."] if waits else []),
         "",
     ]
+
+
+def _simulation(change: Mapping[str, Any]) -> str:
+    options = "".join(f", {option}" for option in change.get("options", ()))
+    where = change.get("filesystem", "tmpfs")
+    return f"- Simulated: {change['workload']}{options} on {where}: {change['differs']}."

@@ -3,9 +3,10 @@
 
 .venv/bin/python -m tests.validation.published --source linux-7.2 --build kernels --output results/c
 
-`--source` is the unpacked source of Linux 7.2, which has all changes of reverts/changes.toml. A
-patch undoes one of them, so that parent and child differ in nothing else. Finished kernels and
-cells are kept. `docs/scripts/pack_published.py` packs the results.
+`--source` is the unpacked source of Linux 7.2 (Debian's package `linux-source-7.2`), which has all
+changes of reverts/changes.toml. A patch undoes one of them, so that parent and child differ in
+nothing else. Finished kernels and cells are kept. `docs/scripts/pack_published.py` packs the
+results.
 """
 
 import argparse
@@ -40,10 +41,11 @@ class Change:
 
 
 def changes() -> list[Change]:
-    """Those of changes.toml. One and two cores are simulated too, for Amdahl's law."""
+    """Those of changes.toml with a patch; one and two cores, too, for Amdahl's law."""
     return [
         _change(name, one)
         for name, one in tomllib.loads(CHANGES.read_text(encoding="utf-8")).items()
+        if "not_simulated" not in one
     ]
 
 

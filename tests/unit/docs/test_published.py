@@ -2,12 +2,14 @@
 """The table of published kernel changes: ratios, verdicts, and what trivial predictors have."""
 
 import math
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from docs.scripts import published
-from tests.validation.published import REVERTS, changes
+from docs.scripts import pack_published, published
+from tests.validation.published import CHANGES, REVERTS, changes
 
 
 def data() -> dict[str, Any]:
@@ -24,6 +26,7 @@ def data() -> dict[str, Any]:
     ]
     change = {
         "title": "a change",
+        "subject": "fs: a change",
         "release": "1.0",
         "source": "https://example.org/",
         "benchmark": "b",
@@ -34,7 +37,7 @@ def data() -> dict[str, Any]:
         "started": "2026-01-02T03:04",
     }
     about = {"title": "t", "machine": "m", "kernel": "7.2", "qemu": "10"}
-    return {**about, "changes": {"c": change}, "cells": cells}
+    return {**about, "changes": {"c": change}, "waiting": {}, "cells": cells}
 
 
 def test_a_row_has_the_ratio_of_medians_and_what_single_boots_allow() -> None:
@@ -82,6 +85,50 @@ def test_the_page_scores_the_simulator_beside_trivial_predictors() -> None:
     assert scores["the simulator"] == ["1", "0", "1", f"{math.log(1.5):.2f}"]
     assert scores["no change"] == ["1", "0", "0", f"{math.log(2):.2f}"]
     assert scores["Amdahl's law, two simulated cores"] == ["1", "1", "1", "0.00"]
+
+
+def test_the_first_paragraph_says_whether_trivial_predictors_are_beaten() -> None:
+    first = published.page(data(), "d.json").splitlines()[2]
+    assert "At the 1 points of 1 simulated changes the simulator errs by a factor of 1.50" in first
+    assert 'It beats "no change", which errs by 2.00, and is nearer than that at 1 of 1' in first
+    assert 'It does not beat "Amdahl\'s law, two simulated cores", which errs by 1.00' in first
+
+
+def test_what_was_not_simulated_is_listed_with_the_command_or_the_reason() -> None:
+    told = data()
+    change = told["changes"]["c"]
+    told["waiting"] = {
+        "patched": {**change, "title": "patched", "published": [[16, 1.5, 1.5]]},
+        "large": {**change, "title": "large", "not_simulated": "it is large"},
+    }
+    page = published.page(told, "d.json")
+    assert "| a change | 8 | 2.00 | it was not run |" in page
+    assert "| patched | 16 | 1.50 | it was not run |" in page
+    assert "| large | 4 | 2.00 | it is large |" in page
+    assert "--changes c,patched` simulates those" in page
+    assert "4 published points were not simulated." in page.splitlines()[2]
+
+
+def test_packing_keeps_cells_of_changes_without_runs(tmp_path: Path) -> None:
+    before = data()
+    changes = {
+        "c": {"title": "another title", "published": [[4, 2.0, 2.0]]},
+        "new": {"title": "n", "published": [[4, 1.0, 1.0]]},
+    }
+    made = pack_published.packed(changes, tmp_path, before)
+    assert made["cells"] == sorted(before["cells"])
+    assert made["changes"]["c"]["title"] == "another title"
+    assert made["changes"]["c"]["started"] == "2026-01-02T03:04"
+    assert list(made["waiting"]) == ["new"]
+
+
+def test_each_published_change_has_its_source_and_a_patch_or_the_reason_why_not() -> None:
+    told = tomllib.loads(CHANGES.read_text(encoding="utf-8"))
+    assert len({one["subject"] for one in told.values()}) >= 20
+    for name, one in told.items():
+        assert one["source"].startswith("http"), name
+        assert ("workload" in one) != ("not_simulated" in one), name
+        assert all(0 < low <= high for _, low, high in one["published"]), name
 
 
 def test_each_change_has_its_patch_and_core_counts_that_were_published() -> None:
