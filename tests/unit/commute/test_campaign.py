@@ -88,7 +88,8 @@ def test_an_interrupted_command_resumes(tmp_path: Path, guests: Guests) -> None:
         raise Interrupted
 
     guests.stop = interrupt
-    refused(measure, tmp_path)
+    with pytest.raises(Interrupted):
+        measure(tmp_path)
     guests.stop = lambda: None
     measure(tmp_path)
     assert guests.boots == [("ab", 1), ("ba", 2), ("ba", 2)]
