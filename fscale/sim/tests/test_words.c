@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Traces of words with answers worked out by hand. */
+#include "../words.h"
+#include "../../../tests/check.h"
+
+#define CORES 4
+#define LINES 16
+#define BASE 0xffff888000001000ull
+
+static void takes(unsigned int core, uint64_t at, unsigned int size, bool write)
+{
+	CHECK(words_take(3, core, BASE + at, size, write));
+	CHECK(!words_take(3, core, BASE + at, size, write));
+}
+
+static void has(unsigned int core, uint64_t at, unsigned int size, bool write)
+{
+	CHECK(!words_take(3, core, BASE + at, size, write));
+}
+
+static void test_one_word(void)
+{
+	words_empty();
+	has(0, 8, 4, true);
+	takes(1, 8, 4, false);
+	/* Both have it: the writer takes it from the reader, and then writes it alone. */
+	takes(0, 8, 4, true);
+	has(0, 8, 4, false);
+	takes(2, 8, 4, true);
+	takes(0, 8, 4, true);
+}
+
+static void test_what_nobody_writes_is_not_shared(void)
+{
+	words_empty();
+	for (unsigned int core = 0; core < CORES; core++)
+		has(core, 8, 8, false);
+	/* The first write takes it from all, and each reads it anew. */
+	takes(3, 8, 8, true);
+	for (unsigned int core = 0; core < 3; core++)
+		takes(core, 8, 8, false);
+}
+
+/* A core that has read a word alone writes it without telling anybody, and others then take it. */
+static void test_a_silent_write(void)
+{
+	words_empty();
+	has(0, 0, 4, false);
+	has(0, 0, 4, true);
+	takes(1, 0, 4, false);
+}
+
+static void test_neighbours(void)
+{
+	words_empty();
+	for (unsigned int turn = 0; turn < 3; turn++) {
+		for (unsigned int core = 0; core < CORES; core++)
+			has(core, 16 * core, 16, true);
+	}
+	/* Bytes of one word are one word. */
+	takes(0, 17, 1, false);
+	has(0, 12, 4, true);
+	/* Of two words one is another's. */
+	takes(0, 12, 8, true);
+	takes(1, 16, 4, false);
+}
+
+static void test_the_end_of_a_line(void)
+{
+	words_empty();
+	has(0, 56, 8, true);
+	has(0, 0, 4, true);
+	/* The part in the next line is left out. */
+	takes(1, 60, 8, false);
+	takes(1, 56, 4, false);
+	takes(1, 0, 64, true);
+	takes(0, 0, 64, true);
+	/* Another line has words of its own. */
+	CHECK(!words_take(4, 1, BASE + 64, 64, true));
+	has(0, 0, 64, true);
+}
+
+int main(void)
+{
+	CHECK(words_open(CORES, LINES));
+	test_one_word();
+	test_what_nobody_writes_is_not_shared();
+	test_a_silent_write();
+	test_neighbours();
+	test_the_end_of_a_line();
+	words_close();
+	return 0;
+}
