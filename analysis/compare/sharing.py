@@ -32,6 +32,8 @@ SPREADS = 2.0
 # share a line in, say, every other boot. Three such boots against three others are 1 in 64, five
 # are 1 in 1,024: with fewer boots what only a layout of the heap shares is not a finding.
 LAYOUT_SEEDS = 5
+# In results without words, new functions that gain so many lines together are more than that.
+PLACED = 2.0
 LINES = 3
 USERS = 3
 # A line is reported if it moves at least this many times more per operation.
@@ -79,6 +81,8 @@ class Growth:
     verdict: Verdict
     names: Sequence[str]
     """static objects and functions that took no lines before, the most first"""
+    lines: float
+    """lines per operation that such functions, or all, gained"""
     sharing: Sharing | None
     """None: words were not counted"""
     static: bool
@@ -87,9 +91,8 @@ class Growth:
     @property
     def by_chance(self) -> bool:
         """Whether the places that objects of the heap got in some boots may have made it."""
-        # Without words, a sum of many lines is more than a place makes, and a name is not.
-        alone = self.sharing == _LAYOUT or (self.sharing is None and bool(self.names))
-        return alone and not self.static
+        unknown = self.sharing is None and bool(self.names) and self.lines < PLACED
+        return (self.sharing == _LAYOUT or unknown) and not self.static
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def _appeared(base: Sequence[Cell], new: Sequence[Cell]) -> Growth | None:
     """
     names: dict[str, float] = {}
     words: dict[str, float] = {}
-    static = False
+    static, total = False, 0.0
     for on_static, lines, words_of in (
         (True, _object_lines, _object_words),
         (True, _static(_function_lines), _static(_function_words)),
@@ -146,21 +149,22 @@ def _appeared(base: Sequence[Cell], new: Sequence[Cell]) -> Growth | None:
         return None
     ordered = sorted(names, key=lambda name: -names[name])
     same = bool(words.keys() & names.keys())
-    return Growth("newly shared", ordered, _sharing(same, base, new), static)
+    return Growth("newly shared", ordered, total, _sharing(same, base, new), static)
 
 
 def _summed(
     verdict: Verdict, one: Boots, other: Boots, base: Sequence[Cell], new: Sequence[Cell]
 ) -> Growth:
     """All lines together grew."""
-    more = GAINED * (other.median - one.median)
+    lines = other.median - one.median
 
     def gained(of: Callable[[Sequence[Cell]], float]) -> bool:
-        return of(new) - of(base) >= more
+        return of(new) - of(base) >= GAINED * lines
 
     return Growth(
         verdict,
         (),
+        lines,
         _sharing(gained(lambda cells: boots(lambda w: w.words or 0, cells).median), base, new),
         gained(
             lambda cells: statistics.median(

@@ -140,11 +140,13 @@ void access_words(unsigned int c, uint64_t virtual, unsigned int size, bool writ
 	if (!params->words || known->tag != tag)
 		return;
 	number = coherence_number(&directory, known->line);
-	if (!words_take(number, c, virtual, size, write))
+	if (words_hit(number, c, virtual, size, write))
 		return;
-	cores[c].transfers.words++;
 	pthread_mutex_lock(&lock);
-	hot_word(&(struct place){ virtual, number << LINE_SHIFT, pc });
+	if (words_take(number, c, virtual, size, write)) {
+		cores[c].transfers.words++;
+		hot_word(&(struct place){ virtual, number << LINE_SHIFT, pc });
+	}
 	pthread_mutex_unlock(&lock);
 }
 

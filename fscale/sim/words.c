@@ -50,7 +50,7 @@ static uint16_t words_of(uint64_t virtual, unsigned int size)
 	return (uint16_t)((2u << last) - (1u << (at >> WORD_SHIFT)));
 }
 
-/* The words that other cores have. They lose them to a core that writes, and share them with a reader. */
+/* The words that other cores have: they lose them to a writer, and share them with a reader. */
 static uint16_t take(struct masks *cores, struct masks *mine, uint16_t words, bool write)
 {
 	uint16_t others = 0;
@@ -69,15 +69,23 @@ static uint16_t take(struct masks *cores, struct masks *mine, uint16_t words, bo
 	return others;
 }
 
+/* The words that an access needs and the core lacks. */
+static uint16_t missing(const struct masks *mine, uint64_t virtual, unsigned int size, bool write)
+{
+	return words_of(virtual, size) & (uint16_t)~(write ? mine->owns : mine->has);
+}
+
+bool words_hit(uint64_t number, unsigned int core, uint64_t virtual, unsigned int size, bool write)
+{
+	return !missing(rows + number * length + 1 + core, virtual, size, write);
+}
+
 bool words_take(uint64_t number, unsigned int core, uint64_t virtual, unsigned int size, bool write)
 {
 	struct masks *row = rows + number * length, *mine = row + 1 + core;
-	uint16_t words = words_of(virtual, size) & (uint16_t)~(write ? mine->owns : mine->has);
-	uint16_t taken;
+	uint16_t words = missing(mine, virtual, size, write);
+	uint16_t taken = take(row + 1, mine, words, write);
 
-	if (!words)
-		return false;
-	taken = take(row + 1, mine, words, write);
 	if (!write)
 		return taken & row->owns;
 	row->owns |= words;

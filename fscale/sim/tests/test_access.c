@@ -219,7 +219,7 @@ static void test_window(FILE *out)
 	/* vCPU 2 has finished no operation, and counts; vCPU 3 has no worker, and does not. */
 	has("\"transfers\":{\"memory\":1,\"unwritten\":0,\"clean\":1,\"dirty\":2,\"upgrade\":0,"
 	    "\"remote\":1,\"free\":0}");
-	/* Each access of another vCPU's word by one that has a worker; of an instruction, by all four. */
+	/* By those that have a worker; by an instruction, on all four. */
 	has(",\"idle\":0,\"words\":3,\"switches\"");
 	has(",\"words\":3}");
 	has(",\"words\":1}");

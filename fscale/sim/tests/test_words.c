@@ -7,15 +7,23 @@
 #define LINES 16
 #define BASE 0xffff888000001000ull
 
+static bool access_in(uint64_t line, unsigned int core, uint64_t at, unsigned int size, bool write)
+{
+	bool taken = !words_hit(line, core, BASE + at, size, write) &&
+		     words_take(line, core, BASE + at, size, write);
+
+	CHECK(words_hit(line, core, BASE + at, size, write));
+	return taken;
+}
+
 static void takes(unsigned int core, uint64_t at, unsigned int size, bool write)
 {
-	CHECK(words_take(3, core, BASE + at, size, write));
-	CHECK(!words_take(3, core, BASE + at, size, write));
+	CHECK(access_in(3, core, at, size, write));
 }
 
 static void has(unsigned int core, uint64_t at, unsigned int size, bool write)
 {
-	CHECK(!words_take(3, core, BASE + at, size, write));
+	CHECK(!access_in(3, core, at, size, write));
 }
 
 static void test_one_word(void)
@@ -76,7 +84,7 @@ static void test_the_end_of_a_line(void)
 	takes(1, 0, 64, true);
 	takes(0, 0, 64, true);
 	/* Another line has words of its own. */
-	CHECK(!words_take(4, 1, BASE + 64, 64, true));
+	CHECK(!access_in(4, 1, 64, 64, true));
 	has(0, 0, 64, true);
 }
 

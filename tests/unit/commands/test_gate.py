@@ -111,25 +111,26 @@ MANY = line("inode_hash_lock", 18, "_raw_spin_lock", words=20)
 
 
 @pytest.mark.parametrize(
-    ("words", "count", "verdict", "sharing"),
+    ("lines", "words", "count", "verdict", "sharing"),
     [
-        (0, 3, "same", "only this layout"),
-        (0, 4, "same", "only this layout"),
-        (0, 5, "newly shared", "only this layout"),
-        (1, 3, "newly shared", "same word"),
-        (1, 5, "newly shared", "same word"),
-        (None, 3, "same", None),
-        (None, 5, "newly shared", None),
+        (2, 0, 3, "same", "only this layout"),
+        (1, 0, 4, "same", "only this layout"),
+        (1, 0, 5, "newly shared", "only this layout"),
+        (1, 1, 3, "newly shared", "same word"),
+        (1, 1, 5, "newly shared", "same word"),
+        (1, None, 3, "same", None),
+        (1, None, 5, "newly shared", None),
+        (2, None, 3, "newly shared", None),
     ],
 )
 def test_on_the_heap_a_layout_needs_five_boots_and_a_shared_word_does_not(
-    words: int | None, count: int, verdict: str, sharing: str | None
+    lines: int, words: int | None, count: int, verdict: str, sharing: str | None
 ) -> None:
     # Where an object lies on the heap may add a line in every boot of one side by chance.
-    heap = line("memory at 0x1240", 1, "lanefs_handle_start", words=words or 0)
+    heap = line("memory at 0x1240", lines, "lanefs_handle_start", words=words or 0)
     before, after = (20, 20 + words) if words is not None else (None, None)
     base = boots(9000, 18.9, MANY, noise=0.02, count=count, words=before)
-    new = boots(9000, 19.9, heap, MANY, noise=0.02, seed=2, count=count, words=after)
+    new = boots(9000, 18.9 + lines, heap, MANY, noise=0.02, seed=2, count=count, words=after)
     shared = counted.judge(base, new)[1]
     assert (shared.verdict, shared.sharing) == (verdict, sharing)
     assert "by lanefs_handle_start (writes)" in shared.reason

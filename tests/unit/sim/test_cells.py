@@ -176,7 +176,8 @@ def test_words_are_those_of_windows_lines_and_functions() -> None:
     ]
     beside = line("0x40", 1) | {"va": hex(start + 0x40), "pcs": pcs}
     kallsyms = [f"{start + at:x} b {name}" for at, name in BESIDE.items()]
-    (both,) = cells.lines([PluginWindow.model_validate(window(0, [beside]))], Symbols(kallsyms), None)
+    windows = [PluginWindow.model_validate(window(0, [beside]))]
+    (both,) = cells.lines(windows, Symbols(kallsyms), None)
     assert both.words == {"near": 3}
     uncounted = made(measured()).simulation
     assert uncounted is not None
