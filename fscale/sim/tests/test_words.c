@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Traces of words with answers worked out by hand. */
+#include "../coherence.h"
 #include "../words.h"
 #include "../../../tests/check.h"
 
@@ -88,6 +89,74 @@ static void test_the_end_of_a_line(void)
 	has(0, 0, 64, true);
 }
 
+#define MEMBERS 32
+#define SLOTS (LINES * 8)
+#define LAYOUTS 1000
+
+static uint32_t random_number(void)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33);
+}
+
+/* Each member gets a slot of eight bytes. */
+static void shuffle(unsigned int *slots)
+{
+	for (unsigned int i = 0; i < SLOTS; i++)
+		slots[i] = i;
+	for (unsigned int i = 0; i < MEMBERS; i++) {
+		unsigned int other = i + random_number() % (SLOTS - i), slot = slots[i];
+
+		slots[i] = slots[other];
+		slots[other] = slot;
+	}
+}
+
+/* The same accesses of the same members take as many words wherever these lie, and other lines. */
+static void test_a_thousand_layouts(void)
+{
+	static struct { unsigned int core, member, size; bool write; } trace[400];
+	static const struct parameters machine = { .cores_per_socket = CORES };
+	const unsigned int accesses = sizeof(trace) / sizeof(*trace);
+	unsigned int slots[SLOTS], fewest = accesses, most = 0, first = 0;
+	struct coherence directory;
+
+	CHECK(coherence_open(&directory, &machine, LINES << LINE_SHIFT));
+	for (unsigned int i = 0; i < accesses; i++) {
+		trace[i].core = random_number() % CORES;
+		trace[i].member = random_number() % MEMBERS;
+		trace[i].size = random_number() % 2 ? 8 : 4;
+		/* Half of the members are only read. */
+		trace[i].write = trace[i].member % 2 && random_number() % 2;
+	}
+	for (unsigned int layout = 0; layout < LAYOUTS; layout++) {
+		unsigned int words = 0, moves = 0;
+
+		words_empty();
+		coherence_empty(&directory);
+		shuffle(slots);
+		for (unsigned int i = 0; i < accesses; i++) {
+			uint64_t at = 8 * slots[trace[i].member];
+			struct line *line = coherence_line(&directory, at);
+
+			words += access_in(at >> LINE_SHIFT, trace[i].core, at, trace[i].size,
+					   trace[i].write);
+			if (!line_hits(line, trace[i].core, trace[i].write))
+				moves += coherence_take(&directory, line, trace[i].core,
+							trace[i].write, 0).kind >= KIND_CLEAN;
+		}
+		first = layout ? first : words;
+		CHECK_EQUAL(words, first);
+		fewest = moves < fewest ? moves : fewest;
+		most = moves > most ? moves : most;
+	}
+	CHECK(first);
+	CHECK(most > fewest + accesses / 20);
+	coherence_close(&directory);
+}
+
 int main(void)
 {
 	CHECK(words_open(CORES, LINES));
@@ -96,6 +165,7 @@ int main(void)
 	test_a_silent_write();
 	test_neighbours();
 	test_the_end_of_a_line();
+	test_a_thousand_layouts();
 	words_close();
 	return 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The gate: what an operation takes on two sides, judged by counts."""
 
+import itertools
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -135,6 +136,23 @@ def test_on_the_heap_a_layout_needs_five_boots_and_a_shared_word_does_not(
     assert (shared.verdict, shared.sharing) == (verdict, sharing)
     assert "by lanefs_handle_start (writes)" in shared.reason
     assert ("do not tell it from chance" in shared.reason) == (verdict == "same")
+
+
+@pytest.mark.parametrize(("words", "alarms"), [(None, 1), (20, 0)])
+def test_three_boots_never_take_a_place_that_some_have_for_a_change(
+    words: int | None, alarms: int
+) -> None:
+    # Each boot of one kernel has either place: two lines more, or none.
+    def side(places: tuple[int, ...]) -> list[Cell]:
+        return [
+            cell(n, 9000, 18 + more, (MANY, line("memory at 0x40", more, "step")), words=words)
+            for n, more in enumerate(places, 1)
+        ]
+
+    ways = list(itertools.product((0, 2), repeat=3))
+    found = [counted.judge(side(one), side(other))[1] for one in ways for other in ways]
+    assert len(found) == 64
+    assert sum(judgement.worse for judgement in found) == alarms
 
 
 @pytest.mark.parametrize("words", [20, 28])
