@@ -137,7 +137,7 @@ void access_words(unsigned int c, uint64_t virtual, unsigned int size, bool writ
 	uint64_t tag = virtual >> LINE_SHIFT, number;
 	const struct known *known = &cores[c].known[tag % KNOWN];
 
-	if (!params->words || known->tag != tag)
+	if (known->tag != tag)
 		return;
 	number = coherence_number(&directory, known->line);
 	if (words_hit(number, c, virtual, size, write))

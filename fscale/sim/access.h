@@ -26,7 +26,7 @@ void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write
 /* Whether an access of `virtual` surely hits and changes nothing; a fast check. */
 bool access_hits(unsigned int c, uint64_t virtual, bool write);
 
-/* vCPU `c` has accessed `size` bytes at `virtual`, as above. */
+/* vCPU `c` has accessed `size` bytes at `virtual`, as above, and words are counted. */
 void access_words(unsigned int c, uint64_t virtual, unsigned int size, bool write, uint64_t pc);
 
 /*
