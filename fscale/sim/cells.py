@@ -293,9 +293,7 @@ def _members(same: list[PluginLine], types: Types | None) -> str:
     return f": {_most_taken(moves)}{other}"
 
 
-def _words(
-    same: list[PluginLine], symbols: Symbols, types: Types | None
-) -> dict[str, int]:
+def _words(same: list[PluginLine], symbols: Symbols, types: Types | None) -> dict[str, int]:
     """The words taken, by the static object or member that they are of, as far as it is known."""
     last = same[-1]
     taken: Counter[str] = Counter()
