@@ -113,6 +113,7 @@ def _users(lines: list[HotLine]) -> list[LineUser]:
             reads=sum(user.reads for user in same),
             writes=sum(user.writes for user in same),
             stall=sum(user.stall for user in same),
+            words=sum(user.words for user in same),
         )
         for function, same in users.items()
     ]

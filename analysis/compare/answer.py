@@ -67,8 +67,11 @@ def _describe(judgement: Judgement) -> str:
     subject, verdict = judgement.subject, judgement.verdict
     percent = wording.change(judgement.ratio)
     if verdict == "newly shared":
-        line = judgement.reason.partition("; ")[0] if judgement.reason else "cache lines"
-        return f"{_name(subject)} newly shares {line}"
+        line = judgement.reason.partition("; ")[0]
+        if not line or line.startswith(judgement.sharing or ";"):  # no line is described
+            line = "cache lines"
+        layout = " (only this layout)" if judgement.sharing == "only this layout" else ""
+        return f"{_name(subject)} newly shares {line}{layout}"
     if judgement.metric.startswith(COUNT):
         what = wording.unit(judgement).removesuffix("/op")
         more = "more" if verdict in WORSE else "fewer"

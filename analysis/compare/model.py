@@ -14,6 +14,7 @@ Verdict = Literal["slower", "faster", "same", "undecided", "more", "newly shared
 """rates, latencies and fairness have the first four, where slower is worse; simulated counts per
 operation have the last three, or same"""
 WORSE: tuple[Verdict, ...] = ("slower", "more", "newly shared")
+Sharing = Literal["same word", "only this layout"]
 Policy = Literal["noisy", "counted"]
 HealthKind = Literal["broken", "lost", "mended"]
 
@@ -123,6 +124,12 @@ class Judgement(Strict):
     bound: float | None = Field(
         default=None,
         description="for counts: how far all boots of one side must lie beyond all of the other's",
+    )
+    sharing: Sharing | None = Field(
+        default=None,
+        description="for more shared lines. same word: CPUs share words of four bytes that they "
+        "did not share before, which no layout avoids; only this layout: they do not, and the "
+        "reason is which words lie in one line; null if words were not counted",
     )
     more_repetitions: int | None = Field(
         default=None,

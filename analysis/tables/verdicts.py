@@ -113,6 +113,12 @@ COLUMNS: tuple[Column[Judged], ...] = (
         lambda j: j.word,
     ),
     Column("worse", "boolean", "true if it is a regression", lambda j: j.worse),
+    Column(
+        "sharing",
+        "string",
+        "of more shared lines: same word, in any layout; or only this layout",
+        lambda j: j.test.sharing if j.test else None,
+    ),
     Column("reason", "string", "why it is undecided or broken, or another remark", _reason),
     _figure("ratio", "median of NEW over the median of BASE", lambda t: t.ratio),
     _figure("low", "lower end of the ratio's interval", lambda t: t.low),

@@ -56,8 +56,8 @@ def _gate(
         number(
             3,
             MOST_REPETITIONS,
-            "Boots per side, each with a random seed of its own. With fewer than 5, one more "
-            "line of heap memory is not found in operations that share other lines.",
+            "Boots per side, each with a random seed of its own. With fewer than 5, lines that "
+            "only the layout of the heap shares are not found.",
             REPEATED,
         ),
     ] = 5,
@@ -70,7 +70,8 @@ def _gate(
     Example: fscale gate --base ext4 --new ext4:kernel=my.deb --workload MWCM --output results/gate
 
     Rates are not judged, so the load of this machine does not matter. The report names the cache
-    lines that cause a regression and the functions that access them. Sharing shows from 4 cores on.
+    lines that cause a regression and the functions that access them, and says whether CPUs share
+    the same word or only this layout puts words together. Sharing shows from 4 cores on.
 
     Exit codes: 0: no regression. 1: an operation takes more instructions or cache lines, newly
     shares a line, or fails in NEW. 2: wrong usage, or no point can be judged because BASE fails.

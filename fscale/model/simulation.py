@@ -13,6 +13,8 @@ SHARED = ("clean", "dirty", "upgrade")
 HEAP = "memory at"
 # The names of per-CPU objects begin with this and say which CPU.
 PER_CPU = "per-CPU"
+# So begins, among the members in a line, the next object of the same slab cache.
+ANOTHER = "another "
 UNNAMED = (HEAP, PER_CPU, "struct page", "vmalloc", "0x")
 
 
@@ -37,17 +39,25 @@ class SimulatedWindow(Strict):
         "had modified it), upgrade (present, but shared); remote: those of all but memory that "
         "left the socket; free: those made free of cost"
     )
+    words: int | None = Field(
+        default=None,
+        description="accesses that took a word of four bytes from another core: reads of one that "
+        "another had written, writes of one that another had; null: not counted",
+    )
     host_seconds: float = Field(default=0, description="wall time of the window on the host")
     cpu_seconds: float = Field(default=0, description="CPU time of the emulator, user and system")
 
 
 class LineUser(Strict):
-    """A function that fetched a line from other cores, over all windows."""
+    """A function that took a line, or a word of it, from other cores, over all windows."""
 
     function: Plain
     reads: int
     writes: int
     stall: int = Field(description="cycles")
+    words: int = Field(
+        default=0, description="accesses that took a word in the line from another core"
+    )
 
 
 class HotLine(Strict):
@@ -63,6 +73,11 @@ class HotLine(Strict):
     )
     spin: int = Field(
         default=0, description="cycles in PAUSE of loops that wait for a lock in this line"
+    )
+    words: dict[str, int] = Field(
+        default_factory=dict,
+        description="accesses that took a word in this line from another core, by its object or "
+        "member",
     )
     users: list[LineUser] = Field(description="sorted by waiting time, longest first")
     rules: list[str] = Field(

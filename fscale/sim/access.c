@@ -7,6 +7,7 @@
 #include "schedule.h"
 #include "hot.h"
 #include "rules.h"
+#include "words.h"
 
 /* Lines that a vCPU accessed recently: virtual address -> place in the directory. */
 #define KNOWN 4096
@@ -39,12 +40,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 bool access_open(const struct parameters *p)
 {
 	params = p;
-	return coherence_open(&directory, p, HOLE + (p->memory_mib << 20));
+	return coherence_open(&directory, p, HOLE + (p->memory_mib << 20)) &&
+	       (!p->words || words_open((unsigned int)p->vcpus, directory.nlines));
 }
 
 void access_begin(void)
 {
 	coherence_empty(&directory);
+	if (params->words)
+		words_empty();
 	for (unsigned int c = 0; c < params->vcpus; c++) {
 		memset(cores[c].known, 0, sizeof(cores[c].known));
 		memset(cores[c].recent, 0, sizeof(cores[c].recent));
@@ -125,6 +129,24 @@ void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write
 		return;
 	pthread_mutex_lock(&lock);
 	take(c, line, &(struct place){ virtual, physical, pc }, write);
+	pthread_mutex_unlock(&lock);
+}
+
+void access_words(unsigned int c, uint64_t virtual, unsigned int size, bool write, uint64_t pc)
+{
+	uint64_t tag = virtual >> LINE_SHIFT, number;
+	const struct known *known = &cores[c].known[tag % KNOWN];
+
+	if (known->tag != tag)
+		return;
+	number = coherence_number(&directory, known->line);
+	if (words_hit(number, c, virtual, size, write))
+		return;
+	pthread_mutex_lock(&lock);
+	if (words_take(number, c, virtual, size, write)) {
+		cores[c].transfers.words++;
+		hot_word(&(struct place){ virtual, number << LINE_SHIFT, pc });
+	}
 	pthread_mutex_unlock(&lock);
 }
 

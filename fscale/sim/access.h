@@ -12,6 +12,7 @@
 struct transfers {
 	uint64_t kinds[KINDS];
 	uint64_t remote, free, stall, queue;
+	uint64_t words;		/* accesses that took a word of another core (words.h) */
 };
 
 bool access_open(const struct parameters *p);
@@ -24,6 +25,9 @@ void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write
 
 /* Whether an access of `virtual` surely hits and changes nothing; a fast check. */
 bool access_hits(unsigned int c, uint64_t virtual, bool write);
+
+/* vCPU `c` has accessed `size` bytes at `virtual`, as above, and words are counted. */
+void access_words(unsigned int c, uint64_t virtual, unsigned int size, bool write, uint64_t pc);
 
 /*
  * vCPU `c` accessed `virtual` with a locked instruction. A waiter spins on memory of its own or only

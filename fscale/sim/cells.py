@@ -16,6 +16,7 @@ from fscale.model.errors import Exit
 from fscale.model.fault import Fault
 from fscale.model.results import Cell, CellKey, Status
 from fscale.model.simulation import (
+    ANOTHER,
     KINDS,
     FunctionWait,
     FunctionWork,
@@ -36,7 +37,7 @@ OWN_PART = 0.8
 # Of lines: so many, and all that so many operations move; beyond these nobody reads.
 LINES = 12
 MOVED = 0.2
-USERS = 12
+USERS = 16
 # The functions beyond these have less than a hundredth of a file system operation.
 FUNCTIONS = 250
 PROGRAM = "(the program)"
@@ -162,6 +163,7 @@ def _window(window: PluginWindow) -> SimulatedWindow:
         queue=window.queue,
         spin=window.spin,
         idle=window.idle,
+        words=window.words,
         transfers=_transfers(window.transfers),
         host_seconds=window.host_seconds,
         cpu_seconds=window.cpu_seconds,
@@ -224,6 +226,7 @@ def _line(
         user.reads += pc.reads
         user.writes += pc.writes
         user.stall += pc.stall
+        user.words += pc.words
     return HotLine(
         object=_object(same, symbols) + _members(same, types),
         physical=same[-1].pa,
@@ -232,7 +235,8 @@ def _line(
         stall=sum(line.stall for line in same),
         queue=sum(line.queue for line in same),
         spin=sum(line.spin for line in same),
-        users=sorted(users.values(), key=lambda user: -user.stall)[:USERS],
+        words=_words(same, symbols, types),
+        users=sorted(users.values(), key=lambda user: (-user.stall, -user.words))[:USERS],
         rules=_rules(same, symbols, transfers),
     )
 
@@ -267,17 +271,40 @@ def _most_taken(moves: Counter[str]) -> str:
 
 
 def _members(same: list[PluginLine], types: Types | None) -> str:
-    """For slab memory, a colon and the members in the line, the most taken first."""
+    """For slab memory, a colon and the members in the line, the most taken first.
+
+    The line may reach into another object of the slab.
+    """
     last = same[-1]
     if types is None or last.cache is None:
         return ""
     start = int(last.object, 16)
     moves: Counter[str] = Counter()
+    outside = 0
     for pc in (pc for line in same for pc in line.pcs):
         inside = int(pc.va or last.va, 16) - start
         if 0 <= inside < last.size:
             moves[types.member(last.cache, inside)] += pc.reads + pc.writes
-    return f": {_most_taken(moves) or last.cache}"
+        else:
+            outside += pc.reads + pc.writes
+    if not moves:
+        return f": {last.cache}"
+    other = f", {ANOTHER}{last.cache}" if outside > OBJECT_PART * moves.total() else ""
+    return f": {_most_taken(moves)}{other}"
+
+
+def _words(same: list[PluginLine], symbols: Symbols, types: Types | None) -> dict[str, int]:
+    """The words taken, by the static object or member that they are of, as far as it is known."""
+    last = same[-1]
+    taken: Counter[str] = Counter()
+    for pc in (pc for line in same for pc in line.pcs if pc.words):
+        address = int(pc.va or last.va, 16)
+        inside = address - int(last.object, 16)
+        name = static_object(address, symbols)
+        if types and last.cache and 0 <= inside < last.size:
+            name = types.member(last.cache, inside)
+        taken[name or symbols.object(int(last.va, 16))] += pc.words
+    return dict(taken.most_common())
 
 
 def _rules(same: list[PluginLine], symbols: Symbols, transfers: Mapping[int, int]) -> list[str]:

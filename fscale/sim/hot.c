@@ -14,11 +14,11 @@
 #define LINES (1u << 14)
 #define PCS (1u << 14)
 #define PROBES 32u
-#define LINE_PCS 16u
+#define LINE_PCS 24u
 #define MOST_PCS 512u
 
 struct toucher {
-	uint64_t pc, reads, writes, stall;
+	uint64_t pc, reads, writes, stall, words;
 	uint64_t virtual;	/* address of its last access: several objects may lie in the line */
 };
 
@@ -95,14 +95,13 @@ static struct hot_pc *find_pc(uint64_t pc)
 	return NULL;
 }
 
-/* The row of an instruction for the line; *fresh if it is new, NULL if the line has no room. */
-static struct toucher *find_toucher(struct hot_line *line, uint64_t pc, bool *fresh)
+/* The row of an instruction for the line, NULL if the line has no room. */
+static struct toucher *find_toucher(struct hot_line *line, uint64_t pc)
 {
 	for (unsigned int i = 0; i < LINE_PCS; i++) {
 		struct toucher *toucher = &line->pcs[i];
 
-		*fresh = !toucher->pc;
-		if (*fresh)
+		if (!toucher->pc)
 			toucher->pc = pc;
 		if (toucher->pc == pc)
 			return toucher;
@@ -115,7 +114,6 @@ void hot_transfer(const struct place *place, const struct transfer *t, bool writ
 	struct hot_line *line = find_line((place->physical >> LINE_SHIFT) + 1);
 	struct hot_pc *pc = find_pc(place->pc);
 	struct toucher *toucher;
-	bool fresh;
 
 	if (pc) {
 		pc->transfers++;
@@ -128,15 +126,29 @@ void hot_transfer(const struct place *place, const struct transfer *t, bool writ
 	line->remote += t->remote;
 	line->stall += t->stall;
 	line->queue += t->queue;
-	toucher = find_toucher(line, place->pc, &fresh);
+	toucher = find_toucher(line, place->pc);
 	if (!toucher)
 		return;
 	if (pc)
-		pc->lines += fresh;
+		pc->lines += !(toucher->reads + toucher->writes);
 	toucher->virtual = place->virtual;
 	toucher->reads += !write;
 	toucher->writes += write;
 	toucher->stall += t->stall;
+}
+
+void hot_word(const struct place *place)
+{
+	struct hot_line *line = find_line((place->physical >> LINE_SHIFT) + 1);
+	struct toucher *toucher;
+
+	if (!line->virtual)
+		line->virtual = place->virtual;
+	toucher = find_toucher(line, place->pc);
+	if (!toucher)
+		return;
+	toucher->virtual = place->virtual;
+	toucher->words++;
 }
 
 void hot_spin(uint64_t number, uint64_t virtual, uint64_t cycles)
@@ -207,9 +219,9 @@ static void print_line(struct hot_line *line, FILE *file)
 			fprintf(file,
 				"%s{\"pc\":\"0x%" PRIx64 "\",\"va\":\"0x%" PRIx64
 				"\",\"reads\":%" PRIu64 ",\"writes\":%" PRIu64
-				",\"stall\":%" PRIu64 "}",
+				",\"stall\":%" PRIu64 ",\"words\":%" PRIu64 "}",
 				printed++ ? "," : "", t->pc, t->virtual, t->reads, t->writes,
-				t->stall);
+				t->stall, t->words);
 	}
 	fprintf(file, "]}");
 }

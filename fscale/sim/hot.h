@@ -21,6 +21,9 @@ bool hot_open(void);
 void hot_reset(void);
 void hot_transfer(const struct place *place, const struct transfer *t, bool write);
 
+/* An access took a word of another core (words.h), whether or not it had to take the line. */
+void hot_word(const struct place *place);
+
 /* A core has spun for so many cycles for what lies in line `number`, at `virtual`. */
 void hot_spin(uint64_t number, uint64_t virtual, uint64_t cycles);
 

@@ -131,6 +131,12 @@ class Method(Strict):
     queueing: int = Field(default=1, ge=0, le=1, description="0: a line is never occupied")
     skew: int = Field(default=2000, ge=0, description="cycles over which the starts are spread")
     hot_lines: int = Field(default=256, ge=1, description="lines that are listed per window")
+    words: int = Field(
+        default=0,
+        ge=0,
+        le=1,
+        description="1: count accesses that take a word of four bytes from another core",
+    )
 
 
 def load(name: str) -> SimulatedMachine:

@@ -35,7 +35,8 @@ class Transfers(_Lenient):
 class PcOnLine(_Lenient):
     """An instruction that took a line: how often, and its wait in cycles.
 
-    `va` is the last virtual address that it used.
+    `va` is the last virtual address that it used, `words` its accesses that took a word of another
+    core.
     """
 
     pc: str
@@ -43,6 +44,7 @@ class PcOnLine(_Lenient):
     reads: int
     writes: int
     stall: int
+    words: int = 0
 
 
 class PluginLine(Transfers):
@@ -87,6 +89,7 @@ class PluginWindow(_Lenient):
     queue: int
     spin: int
     idle: int
+    words: int | None = None
     active: int
     host_seconds: float
     cpu_seconds: float = 0

@@ -45,7 +45,8 @@
 	X(coherence, 0, 1)		\
 	X(queueing, 0, 1)		\
 	X(skew, 0, 1000000000)		\
-	X(hot_lines, 0, 1000)
+	X(hot_lines, 0, 1000)		\
+	X(words, 0, 1)
 
 struct parameters {
 #define FIELD(name, least, most) uint64_t name;

@@ -135,6 +135,9 @@ static void accessed(unsigned int c, qemu_plugin_meminfo_t info, uint64_t vaddr,
 		access_line(c, vaddr, qemu_plugin_hwaddr_phys_addr(address), write,
 			    (uint64_t)(uintptr_t)data | DATA_FLAGS);
 	}
+	if (params.words)
+		access_words(c, vaddr, 1u << qemu_plugin_mem_size_shift(info), write,
+			     (uint64_t)(uintptr_t)data | DATA_FLAGS);
 	if (flags & DATA_LOCKED)
 		access_locked(c, vaddr);
 }

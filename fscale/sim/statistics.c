@@ -14,7 +14,7 @@
 /* Counters of a vCPU; the output has the same names. */
 #define COUNTS(X)							\
 	X(ops) X(instructions) X(cycles) X(memory) X(unwritten) X(clean)	\
-	X(dirty) X(upgrade) X(remote) X(free) X(stall) X(queue) X(spin) X(idle)
+	X(dirty) X(upgrade) X(remote) X(free) X(stall) X(queue) X(spin) X(idle) X(words)
 
 struct counts {
 #define FIELD(name) uint64_t name;
@@ -71,6 +71,7 @@ static struct counts counts_of(unsigned int c)
 		.queue = t->queue,
 		.spin = waits.spin,
 		.idle = waits.idle,
+		.words = t->words,
 	};
 }
 
@@ -176,9 +177,9 @@ static void print_counts(const struct counts *n)
 		",\"memory\":%" PRIu64 ",\"unwritten\":%" PRIu64 ",\"clean\":%" PRIu64
 		",\"dirty\":%" PRIu64 ",\"upgrade\":%" PRIu64 ",\"remote\":%" PRIu64
 		",\"free\":%" PRIu64 ",\"stall\":%" PRIu64 ",\"queue\":%" PRIu64
-		",\"spin\":%" PRIu64 ",\"idle\":%" PRIu64,
+		",\"spin\":%" PRIu64 ",\"idle\":%" PRIu64 ",\"words\":%" PRIu64,
 		n->ops, n->instructions, n->cycles, n->memory, n->unwritten, n->clean, n->dirty,
-		n->upgrade, n->remote, n->free, n->stall, n->queue, n->spin, n->idle);
+		n->upgrade, n->remote, n->free, n->stall, n->queue, n->spin, n->idle, n->words);
 }
 
 static void print_total(const struct counts *sum, unsigned int active, const struct labels *labels,
@@ -198,6 +199,8 @@ static void print_total(const struct counts *sum, unsigned int active, const str
 		sum->ops, sum->instructions, sum->cycles, sum->memory, sum->unwritten, sum->clean,
 		sum->dirty, sum->upgrade, sum->remote, sum->free, sum->stall, sum->queue, sum->spin,
 		sum->idle);
+	if (params->words)
+		fprintf(out, ",\"words\":%" PRIu64, sum->words);
 	fprintf(out, ",\"switches\":%" PRIu64 ",\"host_seconds\":%.3f,\"cpu_seconds\":%.3f,",
 		schedule_switches() - window.switches, host_time() - window.host,
 		cpu_time() - window.cpu);

@@ -171,7 +171,9 @@ def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     wanted = {cell.workload for cell in cells}
     mounts = {mounted for load in wanted if (mounted := loads[load].mounts)}
     initramfs = image.build(kernel, filesystems, media.values(), mounts, parts, steps)
-    parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
+    # Words are for counts, which need fixed windows, and take time that a curve need not spend.
+    method = sweep.method.model_copy(update={"words": int(sweep.windows.precision is None)})
+    parameters = machine.parameters(described, method, vcpus, sweep.memory_mib)
     store = Store(sweep.output)
     old = store.load_run()
     run = runs.begin(

@@ -22,10 +22,10 @@ def window(ops: int, seconds: float, **fields: Any) -> SimulatedWindow:
     return SimulatedWindow(ops=ops, seconds=seconds, **nothing | fields)
 
 
-def line(thing: str, moves: float, function: str) -> HotLine:
-    writes = round(moves * OPS * 5)
-    user = LineUser(function=function, reads=0, writes=writes, stall=1)
-    return hot_line(thing, 1, user, dirty=writes)
+def line(thing: str, moves: float, function: str, words: float = 0) -> HotLine:
+    writes, taken = round(moves * OPS * 5), round(words * OPS * 5)
+    user = LineUser(function=function, reads=0, writes=writes, stall=1, words=taken)
+    return hot_line(thing, 1, user, dirty=writes, words={thing: taken} if taken else {})
 
 
 def cell(
@@ -35,6 +35,7 @@ def cell(
     lines: tuple[HotLine, ...] = (),
     status: str = "ok",
     fs: str = "ext4",
+    words: float | None = None,
 ) -> Cell:
     key = synthetic.key(seed, workload="MWCL", filesystem=fs, medium="brd", cores=4)
     windows = [
@@ -43,6 +44,7 @@ def cell(
             # A tick in one of the windows moves no median.
             instructions=round(instructions * OPS) + (50000 if number == 2 else 0),
             cycles=10**6,
+            words=None if words is None else round(words * OPS),
             transfers={"dirty": round(moves * OPS) + (900 if number == 2 else 0), "memory": 99},
         )
         for number in range(5)
@@ -70,6 +72,7 @@ def boots(
     noise: float = 0.002,
     seed: int = 1,
     count: int = 3,
+    words: float | None = None,
 ) -> list[Cell]:
     rng = random.Random(seed)
     return [
@@ -78,6 +81,7 @@ def boots(
             instructions * (1 + noise * rng.gauss(0, 1)),
             moves * (1 + noise * rng.gauss(0, 1)),
             lines,
+            words=words,
         )
         for n in range(1, count + 1)
     ]

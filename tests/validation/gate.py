@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from fscale.analysis.compare.counted import SHARED_LINES
+from fscale.analysis.compare.model import Sharing
 from fscale.model.paths import ROOT
 from fscale.vm.kbuild import debian_source
 from fscale.vm.steps import Steps
@@ -29,12 +30,14 @@ LANEFS = "lanefs"
 
 @dataclass(frozen=True)
 class Plant:
-    """A patch of the sources: the static objects that it shares, and functions that take them."""
+    """A patch of the sources: the objects that it shares, and functions that take them."""
 
     objects: tuple[str, ...]
     functions: tuple[str, ...]
     filesystem: str = LANEFS
     workloads: str = "MWCL,MWUL"
+    sharing: Sharing = "same word"
+    seeds: int = SEEDS
 
     @property
     def shares(self) -> bool:
@@ -47,7 +50,9 @@ PLANTS = {
     "atomic": Plant(("lanefs_planted",), ("lanefs_handle_start",)),
     # What each domain has of its own, side by side in one line.
     "sharing": Plant(
-        ("lanefs_inodes_free",), ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_choose_domain")
+        ("lanefs_inodes_free",),
+        ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_choose_domain"),
+        sharing="only this layout",
     ),
     # One in Debian's ext4 for reads, which share nothing, and one for handles, which share a lot.
     "ext4": Plant(
@@ -55,6 +60,10 @@ PLANTS = {
         ("ext4_file_read_iter", "__ext4_journal_start_sb"),
         "ext4",
         "DRBL,MWCL",
+    ),
+    # A counter for each CPU, all in one line of the heap: five boots must have that layout.
+    "members": Plant(
+        ("memory at",), ("ext4_file_read_iter",), "ext4", "DRBL", "only this layout", seeds=5
     ),
     # Each read of ext4 reads a line that is cold to its CPU and that nobody ever writes.
     "cold": Plant((), (), "ext4", "DRBL"),
@@ -108,7 +117,7 @@ def module(
 
 
 def found(plant: Plant, report: Path, workload: str) -> bool:
-    """Whether a workload's shared lines fail, with a line and a function of the plant's named."""
+    """Whether a workload's shared lines fail, with the plant's line, function and sharing named."""
     for case in ET.parse(report).getroot().iter("testcase"):
         point = case.get("classname") or ""
         failures = [failure.get("message") or "" for failure in case.findall("failure")]
@@ -117,6 +126,7 @@ def found(plant: Plant, report: Path, workload: str) -> bool:
             return any(
                 any(name in text for name in plant.objects)
                 and any(name in text for name in plant.functions)
+                and f"; {plant.sharing}:" in text
                 for text in failures
             )
     return False
@@ -137,7 +147,7 @@ def main() -> int:
     workloads = given.workloads or plant.workloads
     fs = plant.filesystem
     old, new = (module(name, given.kernel, fs) for name in (None, given.plant))
-    times = 0
+    seeds, times = plant.seeds, 0
     for number in range(given.tries):
         output = given.output / given.plant / f"{number + 1}"
         report = output.with_suffix(".xml")
@@ -147,7 +157,7 @@ def main() -> int:
             *("--base", f"{fs}:kernel={given.kernel}:module={old}"),
             *("--new", f"{fs}:kernel={given.kernel}:module={new}"),
             *("--workload", workloads, "--cores", given.cores, "--jobs", given.jobs),
-            *("--seed", str(1 + SEEDS * number), "--seeds", str(SEEDS)),
+            *("--seed", str(1 + seeds * number), "--seeds", str(seeds)),
             *("--output", output, "--junit", report),
         )
         named = (

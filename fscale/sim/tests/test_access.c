@@ -41,6 +41,7 @@ static struct parameters machine = {
 	.coherence = 1,
 	.queueing = 1,
 	.hot_lines = 2,
+	.words = 1,
 };
 
 static struct counters counters[4];
@@ -62,6 +63,7 @@ static void access_at(unsigned int c, uint64_t offset, bool write, uint64_t pc)
 	if (!access_hits(c, VIRTUAL + offset, write))
 		access_line(c, VIRTUAL + offset, PHYSICAL + offset, write, pc);
 	CHECK(access_hits(c, VIRTUAL + offset, write));
+	access_words(c, VIRTUAL + offset, 4, write, pc);
 }
 
 /* What `c` has stalled so far. */
@@ -87,6 +89,27 @@ static void test_cost(void)
 	CHECK_EQUAL(access_transfers(2)->remote, 1);
 	CHECK(!access_hits(0, VIRTUAL, false));
 	CHECK(!access_hits(1, VIRTUAL, false));
+}
+
+/* The line moves each time; which word of it moves does not depend on what else lies there. */
+static void test_words(void)
+{
+	uint64_t words, moves;
+
+	start(0);
+	access_at(1, 8, true, PC_B);
+	words = access_transfers(1)->words;
+	moves = access_transfers(1)->kinds[KIND_DIRTY];
+	for (unsigned int i = 0; i < 3; i++) {
+		access_at(0, 0, true, PC_A);
+		access_at(1, 8, true, PC_B);
+	}
+	CHECK_EQUAL(access_transfers(1)->words, words);
+	CHECK_EQUAL(access_transfers(1)->kinds[KIND_DIRTY], moves + 3);
+	/* A word of another core counts although the line is there already. */
+	access_at(1, 0, false, PC_B);
+	CHECK_EQUAL(access_transfers(1)->words, words + 1);
+	CHECK_EQUAL(access_transfers(1)->kinds[KIND_DIRTY], moves + 3);
 }
 
 /* The stall of vCPU 1 for a line that vCPU 0 has, and of vCPU 0 to get it back. */
@@ -196,7 +219,11 @@ static void test_window(FILE *out)
 	/* vCPU 2 has finished no operation, and counts; vCPU 3 has no worker, and does not. */
 	has("\"transfers\":{\"memory\":1,\"unwritten\":0,\"clean\":1,\"dirty\":2,\"upgrade\":0,"
 	    "\"remote\":1,\"free\":0}");
-	has("\"spin\":700,\"idle\":0,\"switches\"");
+	/* By those that have a worker; by an instruction, on all four. */
+	has(",\"idle\":0,\"words\":3,\"switches\"");
+	has(",\"words\":3}");
+	has(",\"words\":1}");
+	has("\"spin\":700,\"idle\":0,");
 	has("{\"vcpu\":2,\"ops\":0,\"instructions\":0,");
 	has("{\"vcpu\":3,\"ops\":0,\"instructions\":0,");
 	has("\"memory\":0,\"unwritten\":0,\"clean\":1,\"dirty\":0,\"upgrade\":0,\"remote\":1,\"free\":0,");
@@ -309,6 +336,7 @@ int main(int argc, char **argv)
 	rules = rules_file("1:pc:0xffffffff81000010-0xffffffff81000011\n"
 			   "2:va:0xffff888000100000-0xffff888000100040\n");
 	test_cost();
+	test_words();
 	test_free_by_pc();
 	test_free_by_address();
 	test_spinner_is_woken_by_the_write_of_what_it_looks_at();

@@ -11,7 +11,7 @@ static char *good[] = {
 	"lat_dirty_remote=300", "lat_upgrade=60", "lat_upgrade_remote=200", "lat_memory=180",
 	"occupy_shared=15", "overlap=41", "migratory=1",    "cost_lock=18",	"cost_pause=40", "cost_syscall=240",    "string_bytes=32",
 	"park=3000",	       "grace=60",	"graces=2",	    "boot_slowdown=20",
-	"coherence=1",	       "queueing=0",	"skew=0",	    "hot_lines=16",
+	"coherence=1",	       "queueing=0",	"skew=0",	    "hot_lines=16", "words=1",
 };
 
 #define GOOD ((int)(sizeof(good) / sizeof(*good)))

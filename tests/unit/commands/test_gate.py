@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The gate: what an operation takes on two sides, judged by counts."""
 
+import itertools
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from fscale.analysis.compare import counted, wording
+from fscale.analysis.compare import answer, counted, wording
 from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.pairs import match_cells
 from fscale.analysis.compare.sides import sides_of
@@ -107,21 +108,126 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     assert "lanefs_handle_start (writes)" in shared.reason
 
 
+MANY = line("inode_hash_lock", 18, "_raw_spin_lock", words=20)
+
+
 @pytest.mark.parametrize(
-    ("lines", "count", "verdict"),
-    [(1, 3, "same"), (2, 3, "newly shared"), (1, 4, "same"), (1, 5, "newly shared")],
+    ("lines", "words", "count", "verdict", "sharing"),
+    [
+        (2, 0, 3, "same", "only this layout"),
+        (1, 0, 4, "same", "only this layout"),
+        (1, 0, 5, "newly shared", "only this layout"),
+        (1, 1, 3, "newly shared", "same word"),
+        (1, 1, 5, "newly shared", "same word"),
+        (1, None, 3, "same", None),
+        (1, None, 5, "newly shared", None),
+        (2, None, 3, "newly shared", None),
+    ],
 )
-def test_on_the_heap_the_function_is_new_and_one_line_needs_five_boots(
-    lines: int, count: int, verdict: str
+def test_on_the_heap_a_layout_needs_five_boots_and_a_shared_word_does_not(
+    lines: int, words: int | None, count: int, verdict: str, sharing: str | None
 ) -> None:
-    # Where an object lies on the heap may add one line in every boot of one side by chance.
-    many = line("inode_hash_lock", 18, "_raw_spin_lock")
-    heap = line("memory at 0x1240", lines, "lanefs_handle_start")
-    base = boots(9000, 18.9, many, noise=0.02, count=count)
-    new = boots(9000, 18.9 + lines, heap, many, noise=0.02, seed=2, count=count)
+    # Where an object lies on the heap may add a line in every boot of one side by chance.
+    heap = line("memory at 0x1240", lines, "lanefs_handle_start", words=words or 0)
+    before, after = (20, 20 + words) if words is not None else (None, None)
+    base = boots(9000, 18.9, MANY, noise=0.02, count=count, words=before)
+    new = boots(9000, 18.9 + lines, heap, MANY, noise=0.02, seed=2, count=count, words=after)
     shared = counted.judge(base, new)[1]
-    assert shared.verdict == verdict
-    assert ("by lanefs_handle_start (writes)" in shared.reason) == (verdict == "newly shared")
+    assert (shared.verdict, shared.sharing) == (verdict, sharing)
+    assert "by lanefs_handle_start (writes)" in shared.reason
+    assert ("do not tell it from chance" in shared.reason) == (verdict == "same")
+
+
+@pytest.mark.parametrize(("words", "alarms"), [(None, 1), (20, 0)])
+def test_three_boots_never_take_a_place_that_some_have_for_a_change(
+    words: int | None, alarms: int
+) -> None:
+    # Each boot of one kernel has either place: two lines more, or none.
+    def side(places: tuple[int, ...]) -> list[Cell]:
+        return [
+            cell(n, 9000, 18 + more, (MANY, line("memory at 0x40", more, "step")), words=words)
+            for n, more in enumerate(places, 1)
+        ]
+
+    ways = list(itertools.product((0, 2), repeat=3))
+    found = [counted.judge(side(one), side(other))[1] for one in ways for other in ways]
+    assert len(found) == 64
+    assert sum(judgement.worse for judgement in found) == alarms
+
+
+@pytest.mark.parametrize("words", [20, 28])
+def test_a_sum_that_grows_by_the_heaps_layout_alone_needs_five_boots(words: int) -> None:
+    # The same functions and members as before: a lock lies across two lines now.
+    lock = "memory at 0x1c0: xfs_inode.i_vnode.i_rwsem"
+
+    def side(lines: float, words: int, seed: int, count: int) -> list[Cell]:
+        many = line(lock, lines, "rwsem_down_write_slowpath", words=words)
+        return boots(9000, lines, many, seed=seed, count=count, words=words)
+
+    for count in (3, 5):
+        found = counted.judge(side(20, 20, 1, count), side(28, words, 2, count))[1]
+        layout = words == 20
+        assert found.sharing == ("only this layout" if layout else "same word")
+        assert found.verdict == ("same" if layout and count == 3 else "more")
+        assert lock in found.reason
+
+
+@pytest.mark.parametrize(
+    ("thing", "what"),
+    [
+        ("lanefs_inodes_free", "words of one object"),
+        ("lanefs_planted, lanefs_inode_cache", "different objects"),
+        ("memory at 0x40: inode.i_flags, inode.i_count", "members of one object"),
+        ("memory at 0x40: inode.i_flags, another inode", "different objects"),
+        ("memory at 0x40: inode.i_flags", "words of one object"),
+        ("memory at 0x40", "words"),
+    ],
+)
+def test_a_layout_says_what_lies_together(thing: str, what: str) -> None:
+    false = line(thing, 1, "lanefs_inode_alloc")
+    base = boots(9000, 18.9, MANY, count=5, words=20)
+    found = counted.judge(base, boots(9000, 19.9, false, MANY, seed=2, count=5, words=20))[1]
+    assert (found.verdict, found.worse) == ("newly shared", True)
+    assert f"only this layout: no further word is shared, so the reason is how {what} lie" in (
+        found.reason
+    )
+
+
+def test_of_static_objects_three_boots_are_enough_for_a_layout() -> None:
+    # Each boot has them at the same place.
+    false = line("lanefs_inodes_free", 1, "lanefs_inode_alloc")
+    base = boots(9000, 18.9, MANY, words=20)
+    found = counted.judge(base, boots(9000, 19.9, false, MANY, seed=2, words=20))[1]
+    assert (found.verdict, found.sharing) == ("newly shared", "only this layout")
+    summed = counted.judge(
+        boots(9000, 18, line("lanefs_inodes_free", 18, "lanefs_inode_alloc"), words=20),
+        boots(9000, 28, line("lanefs_inodes_free", 28, "lanefs_inode_alloc"), seed=2, words=20),
+    )[1]
+    assert (summed.verdict, summed.sharing) == ("more", "only this layout")
+
+
+def test_what_newly_lies_beside_a_shared_object_is_only_this_layout() -> None:
+    alone = line("total_hits", 1, "count", words=1)
+    beside = line("total_hits, settings", 2, "count")
+    beside.words = alone.words
+    beside.users[0].words = alone.users[0].words
+    beside.users += line("settings", 1, "read_settings").users
+    found = counted.judge(
+        boots(9000, 18.9, MANY, alone, words=21),
+        boots(9000, 19.9, MANY, beside, seed=2, words=21),
+    )[1]
+    assert (found.verdict, found.sharing) == ("newly shared", "only this layout")
+    assert "how different objects lie" in found.reason
+
+
+def test_a_new_word_in_a_new_line_is_not_its_victims_fault() -> None:
+    # A counter is new; a function that only reads what lies beside it takes the line as well.
+    counter = line("memory at 0x40: sb.s_flags, sb.s_count", 1, "lanefs_count", words=1)
+    counter.users += line("memory at 0x40", 1, "lanefs_read").users
+    found = counted.judge(
+        boots(9000, 18.9, MANY, words=20), boots(9000, 20.9, counter, MANY, seed=2, words=21)
+    )[1]
+    assert (found.verdict, found.sharing) == ("newly shared", "same word")
 
 
 def test_of_the_heap_no_name_is_new() -> None:
@@ -218,6 +324,19 @@ def test_outputs_say_what_failed(tmp_path: Path) -> None:
     table = markdown.render(found)
     assert "**newly shared**" in table
     assert "simulated" in table
+    words = compared(
+        tmp_path / "words", boots(9000, 0.02, words=0), boots(9000, 2, seed=2, words=2)
+    )
+    for text in (markdown.render(words), junit.render_comparison(words), mail.render(words)):
+        assert "same word: more words are shared, whatever" in " ".join(text.split())
+    assert '"sharing":"same word"' in words.model_dump_json(by_alias=True)
+    assert "(only this layout)" in answer.sentence(
+        compared(
+            tmp_path / "layout",
+            boots(9000, 0.02, words=0, count=5),
+            boots(9000, 2, seed=2, words=0, count=5),
+        )
+    )
     assert wording.headline(found) == "1 newly shared, 1 more, 0 less, 0 same"
     assert ktap.render_comparison(found).count("\nnot ok") == 2
     assert "newly shared" in mail.render(found)

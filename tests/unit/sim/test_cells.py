@@ -152,6 +152,38 @@ def test_a_cell_adds_up_its_windows() -> None:
     }
 
 
+def test_words_are_those_of_windows_lines_and_functions() -> None:
+    hot = line("0x40", 500, reader=(5, 0, 200), writer=(0, 7, 300))
+    hot["pcs"][0]["words"] = 8
+    # It takes a word of another core, but never has to take the line.
+    hot["pcs"].append(hot["pcs"][1] | {"pc": "0x10", "writes": 0, "stall": 0, "words": 1})
+    windows = [PluginWindow.model_validate(window(n, [hot]) | {"words": 30}) for n in (0, 1)]
+    simulated = made(measured(windows=windows)).simulation
+    assert simulated is not None
+    assert [one.words for one in simulated.windows] == [30, 30]
+    (found,) = simulated.lines
+    assert found.words == {"struct page (of the page at 0x0)": 18}
+    assert [(user.function, user.words) for user in found.users] == [
+        ("writer", 0),
+        ("reader", 16),
+        ("0x10", 2),
+    ]
+    # Of two objects in a line each has its own.
+    start = 0xFFFFFFFF82000000
+    pcs = [
+        {"pc": hex(n), "va": hex(start + at), "reads": 1, "writes": 0, "stall": 1, "words": n}
+        for n, at in enumerate((0x48, 0x50, 0x54))
+    ]
+    beside = line("0x40", 1) | {"va": hex(start + 0x40), "pcs": pcs}
+    kallsyms = [f"{start + at:x} b {name}" for at, name in BESIDE.items()]
+    windows = [PluginWindow.model_validate(window(0, [beside]))]
+    (both,) = cells.lines(windows, Symbols(kallsyms), None)
+    assert both.words == {"near": 3}
+    uncounted = made(measured()).simulation
+    assert uncounted is not None
+    assert [one.words for one in uncounted.windows] == [None, None]
+
+
 def test_the_speed_of_simulation_is_that_of_the_windows() -> None:
     simulated = made(measured()).simulation
     assert simulated is not None
@@ -371,7 +403,10 @@ def test_of_memory_in_a_slab_the_members_are_named() -> None:
         (only,) = cells.lines([found], SYMBOLS, types)
         return only
 
-    assert named(raw | slab).object == "memory at 0x1000: thing.lock, thing.list"
+    assert named(raw | slab).object == "memory at 0x1000: thing.lock, thing.list, another thing"
+    assert named(raw | slab).thing == "thing.lock"
+    alone = raw | slab | {"pcs": pcs[:2]}
+    assert named(alone).object == "memory at 0x1000: thing.lock, thing.list"
     assert named(raw | slab).names == []  # no name that stays: there are many of them
     assert named(raw).object == "memory at 0x1000"
     assert named(raw | slab, None).object == "memory at 0x1000"
