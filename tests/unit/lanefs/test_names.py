@@ -95,10 +95,10 @@ def wrong_docs(text: str) -> list[str]:
     found = []
     for doc, result, name, parameters in DOCUMENTED.findall(text):
         plain = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"\1", parameters)
-        names = [re.findall(r"\w+", parameter)[-1] for parameter in plain.split(",")]
+        names = [re.findall(r"\w+|\.\.\.", parameter)[-1] for parameter in plain.split(",")]
         if (
             not doc.startswith(f" * {name}() - ")
-            or re.findall(r"^ \* @(\w+): ", doc, re.MULTILINE)
+            or re.findall(r"^ \* @(\w+|\.\.\.): ", doc, re.MULTILINE)
             != (names if names != ["void"] else [])
             or (" * Return: " in doc) != (result.strip() != "void")
         ):
