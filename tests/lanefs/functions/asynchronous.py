@@ -76,7 +76,9 @@ def the_end_of_a_direct_overwrite_opens_no_handle_in_an_interrupt(place: Place) 
                 data[:] = b"c" * BLOCK
                 written: list[int] = []
                 said = traced(
-                    disk.path, lambda: written.append(_pwrite(fd, data, 0)), "lanefs_handle_start"
+                    disk.path,
+                    lambda: written.append(_pwrite(fd, data, 0)),
+                    "lanefs/lanefs_handle_start",
                 )
                 equal(written, [BLOCK], "what the write returns")
             check(bool(said), "no handle is opened")

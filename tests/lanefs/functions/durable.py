@@ -220,7 +220,7 @@ def commits_of_tied_domains_share_a_flush(place: Place) -> None:
                 os.fsync(fd)
                 os.close(fd)
 
-        commits = len(traced(device, sync, "lanefs_commit"))
+        commits = len(traced(device, sync, "lanefs/lanefs_commit"))
         flushes = _flushes(device) - before
     check(commits >= 2 * syncs, f"{commits} commits for {syncs} fsyncs of two domains")
     check(syncs <= flushes < syncs * 1.3, f"{flushes} flushes for {syncs} fsyncs")

@@ -218,7 +218,7 @@ def _syncs_beside(
         os.close(fd)
 
     with _names_come_and_go(directories):
-        commits = len(traced(device, sync, "lanefs_commit"))
+        commits = len(traced(device, sync, "lanefs/lanefs_commit"))
     return commits / count, statistics.median(took), statistics.quantiles(took, n=100)[-1]
 
 
@@ -397,5 +397,5 @@ def _threads_commits(device: str, directory: Path, group: Path) -> list[bool]:
         (group / "cgroup.procs").write_text("0")
         _synced(directory)
 
-    seen = traced(device, lambda: children(1, work), "lanefs_commit")
+    seen = traced(device, lambda: children(1, work), "lanefs/lanefs_commit")
     return [line.strip().startswith("lanefs-commit/") for line in seen]

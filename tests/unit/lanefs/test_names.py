@@ -79,3 +79,53 @@ def test_a_rule_for_a_function_that_is_not_there_is_named() -> None:
         caller = ["lanefs_(fsync|begin)", "lanefs_stab.*"]
         below = ["lanefs_delalloc_flush"]"""
     assert nameless(rule) == ["lanefs_begin", "lanefs_delalloc_flush"]
+
+
+DOCUMENTED = re.compile(
+    r"^/\*\*\n((?: \*.*\n)+?) \*/\n([\w *]*?[ *])(\w+)\(((?:[^(){};]|\([^()]*\))*)\)\n\{",
+    re.MULTILINE,
+)
+
+
+def wrong_docs(text: str) -> list[str]:
+    """The functions whose kernel-doc has another name, other parameters, or lacks what they return.
+
+    (Linux, Documentation/doc-guide/kernel-doc.rst, "Function documentation")
+    """
+    found = []
+    for doc, result, name, parameters in DOCUMENTED.findall(text):
+        plain = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"\1", parameters)
+        names = [re.findall(r"\w+|\.\.\.", parameter)[-1] for parameter in plain.split(",")]
+        if (
+            not doc.startswith(f" * {name}() - ")
+            or re.findall(r"^ \* @(\w+|\.\.\.): ", doc, re.MULTILINE)
+            != (names if names != ["void"] else [])
+            or (" * Return: " in doc) != (result.strip() != "void")
+        ):
+            found.append(name)
+    return found
+
+
+def test_kernel_doc_is_of_the_function_below_it() -> None:
+    module = [text for path, text in sources().items() if ROOT / "lanefs/kernel" in path.parents]
+    everything = "".join(module)
+    assert wrong_docs(everything) == []
+    assert len(DOCUMENTED.findall(everything)) == len(re.findall(r"^/\*\*$", everything, re.M)) > 40
+
+
+def test_kernel_doc_of_another_function_is_named() -> None:
+    page = """/**
+ * a() - do it
+ * @x: how often
+ *
+ * Return: 0.
+ */
+int a(int x)
+{
+}
+
+"""
+    assert wrong_docs(page) == []
+    renamed = (("int a(", "int b("), ("int x", "int *y"), ("int x", "int x, int (*z)(int y)"))
+    changed = [page.replace(*pair) for pair in (*renamed, ("int a(", "void a("))]
+    assert [wrong_docs(text) for text in changed] == [["b"], ["a"], ["a"], ["a"]]
