@@ -8,8 +8,9 @@ A thousand counts (19 workloads, two counts each, 27 comparisons, 162 boots):
 .venv/bin/python -m tests.validation.gate_alarms --filesystems tmpfs --rounds 27 --output results/aa
 
 A comparison is one workload on one file system at one core count, three boots (or `--boots`)
-against as many others. Each boot puts the heap in another order (docs/design/simulator.md). Every boot has a seed of its own and is in one comparison of each point, so that those of one point
-share nothing; those of different points share boots, as those of one `fscale gate` do.
+against as many others. Each boot puts the heap in another order (docs/design/simulator.md). Every
+boot has a seed of its own and is in one comparison of each point, so that those of one point share
+nothing; those of different points share boots, as those of one `fscale gate` do.
 """
 
 import argparse
