@@ -106,4 +106,5 @@ def a_task_that_walks_a_map_dies_at_once(place: Place) -> None:
             ends = [_death(walk, whole * (1 + number / _KILLS)) for number in range(_KILLS)]
             said = f"{walk.__name__}: {1000 * statistics.median(ends):.1f} of {1000 * whole:.1f} ms"
             print(said, flush=True)
-            check(statistics.median(ends) < whole / 5, f"a killed task goes on: {said}")
+            # Who goes on to the end of its walk takes half of one in the median.
+            check(statistics.median(ends) < whole / 3, f"a killed task goes on: {said}")
