@@ -187,7 +187,7 @@ def cgroups(*controllers: str) -> Path:
     if not (root / "cgroup.controllers").exists():
         run("mount", "-t", "cgroup2", "none", str(root))
     if not set(controllers) <= set((root / "cgroup.controllers").read_text().split()):
-        raise Skipped(f"cgroup v2 lacks one of {', '.join(controllers)}")
+        raise Skipped(f"no cgroup v2 with {', '.join(controllers)}")
     for controller in controllers:
         (root / "cgroup.subtree_control").write_text(f"+{controller}")
     return root

@@ -88,6 +88,7 @@ def test_a_simulated_run_is_told_in_words_and_as_json(tmp_path: Path) -> None:
         "reads": 0,
         "writes": 2,
         "stall": 1,
+        "words": 0,
     }
 
 

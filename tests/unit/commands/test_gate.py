@@ -327,7 +327,7 @@ def test_outputs_say_what_failed(tmp_path: Path) -> None:
     words = compared(
         tmp_path / "words", boots(9000, 0.02, words=0), boots(9000, 2, seed=2, words=2)
     )
-    for text in (markdown.render(words), junit.render_comparison(words), mail.render(words)):
+    for text in (markdown.render(words), junit.render_comparison(words)):
         assert "same word: more words are shared, whatever" in " ".join(text.split())
     assert '"sharing":"same word"' in words.model_dump_json(by_alias=True)
     assert "(only this layout)" in answer.sentence(
