@@ -203,7 +203,8 @@ def test_a_dry_run_says_that_an_image_is_made(tmp_path: Path, cache: Path) -> No
 def test_ctrl_c_leaves_no_half_image(tmp_path: Path, cache: Path) -> None:
     planned = suite(tmp_path, filesystems=[f"ext4:aged={profile(tmp_path, churn=900)}"])
     (tmp_path / "small.toml").write_text(SIZE)
-    argv = command("run", planned, "--output", tmp_path / "out", "--binary", fake_bench(tmp_path))
+    argv = ["env", "--default-signal"]  # a background job of a script has SIGINT ignored
+    argv += command("run", planned, "--output", tmp_path / "out", "--binary", fake_bench(tmp_path))
     with subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True) as child:
         assert child.stderr
         said = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Little space, beside what holds the superblock's lock, free blocks or pages: what fits fits."""
+"""Little space, beside what holds the superblock's lock or free blocks: what fits is written."""
 
 import fcntl
 import mmap
@@ -7,7 +7,6 @@ import os
 import struct
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from tests.lanefs.functions.files import BLOCK
@@ -23,7 +22,6 @@ from tests.lanefs.functions.harness import (
     opened,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
-from tests.lanefs.functions.nowait import cgroups
 from tests.lanefs.functions.space import FITRIM, KEEP, fallocate
 
 SECONDS = 4.0
@@ -54,18 +52,6 @@ def _trim(mount: Path, fd: int) -> None:
 def _sync(mount: Path, fd: int) -> None:
     del mount
     called(libc.syncfs(fd), "syncfs")
-
-
-def _reclaim(mount: Path, fd: int) -> None:
-    del mount, fd
-    # EAGAIN: less than that could be taken from the writer, as its pages are dirty.
-    with suppress(OSError):
-        (_group() / "memory.reclaim").write_text("4M")
-
-
-def _group() -> Path:
-    """The cgroup of who writes."""
-    return cgroups("memory") / "scarce"
 
 
 def _fill(path: Path, left: int) -> None:
@@ -105,7 +91,6 @@ def _write_beside(mount: Path, done: Path, disturb: Callable[[Path, int], None])
                     disturbed += 1
             check(disturbed > 1, f"{disturb.__name__} was called {disturbed} times")
             return
-        (_group() / "cgroup.procs").write_text("0")
         try:
             _write(mount)
             while time.monotonic() < end:
@@ -121,14 +106,12 @@ def _write_beside(mount: Path, done: Path, disturb: Callable[[Path, int], None])
 
 @long_test
 def what_fits_is_written_beside_remounts_freezes_trims_and_syncs(place: Place) -> None:
-    """No ENOSPC, though others hold the superblock's lock, discard what is free, or take pages."""
-    _group().mkdir(exist_ok=True)
+    """No ENOSPC, though others hold the superblock's lock, or are discarding what is free."""
     with loop_device(place, 64, domains=1) as (device, _):
         with mounted(place, device) as mount:
             _fill(mount / "rest", SCATTERED + SPARE)
-            for disturb in (_remount, _freeze, _trim, _sync, _reclaim):
+            for disturb in (_remount, _freeze, _trim, _sync):
                 _write_beside(mount, place.directory / "done", disturb)
             data = (mount / "scattered").read_bytes()
             equal(data.count(b"w"), SCATTERED, "bytes that were stored")
         fsck(place, device)
-    _group().rmdir()
