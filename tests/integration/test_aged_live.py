@@ -113,7 +113,8 @@ def test_free_runs_are_those_that_the_tools_of_ext4_and_xfs_count(fast: Path) ->
 
 @pytest.mark.parametrize("kind", sorted(MKFS))
 def test_files_are_as_full_and_as_many_as_asked_and_lie_in_more_runs(fast: Path, kind: str) -> None:
-    aged = age(fast, kind, profile(fast))
+    # Where extents lie depends on when a journal commits; three turns may leave XFS as it was.
+    aged = age(fast, kind, profile(fast, churn=6))
     filled, churned = aged.layout["filled"], aged.layout["aged"]
     assert churned["files"] == len(aged.files) > 100
     assert churned["bytes"] == sum(aged.files.values())
