@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fscale.analysis.offered import PERCENTILE, Loaded
-from fscale.analysis.plots import FewTicks, draw_markers, scaled_unit
+from fscale.analysis.plots import FewTicks, draw_line, scaled_unit
 from fscale.analysis.style import LineStyle
 
 
@@ -22,16 +22,9 @@ def draw_load(
     every = [one for of_cores in loads.values() for one in of_cores]
     divisor, label = scaled_unit(max(one.offered for one in every), "arrivals")
     for i, (name, of_cores) in enumerate(loads.items()):
-        look, x = lines[name], np.array([one.offered for one in of_cores]) / divisor
-        y = np.array([one.point.median for one in of_cores])
-        spread = np.array([(o.point.spread.low, o.point.spread.high) for o in of_cores])
-        ax.plot(x, y, color=look.colour, linestyle=look.dashes, zorder=2, gid=f"load-{i}")
-        ax.errorbar(
-            x, y, (y - spread[:, 0], spread[:, 1] - y), fmt="none", ecolor=look.colour,
-            elinewidth=0.8, capsize=2.2, zorder=2.5,
-        )  # fmt: skip
-        exceeded = np.array([one.exceeded for one in of_cores])
-        draw_markers(ax, x, y, exceeded, look)
+        x = np.array([one.offered for one in of_cores]) / divisor
+        points, exceeded = [o.point for o in of_cores], [o.exceeded for o in of_cores]
+        draw_line(ax, x, points, exceeded, lines[name], f"load-{i}")
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _tick(seconds)))
     ax.yaxis.set_minor_formatter(NullFormatter())

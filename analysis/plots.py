@@ -2,6 +2,7 @@
 """Draws panels with matplotlib: scaling curves and CPU bars."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -143,27 +144,28 @@ def _draw_curve(
     ax: Axes, curve: Curve, line: LineStyle, divisor: float, shift: float, gid: str
 ) -> None:
     x = np.array([p.key.cores for p in curve.points]) + shift
-    y = np.array([p.median for p in curve.points]) / divisor
-    low = y - np.array([p.spread.low for p in curve.points]) / divisor
-    high = np.array([p.spread.high for p in curve.points]) / divisor - y
-    ax.plot(
-        x,
-        y,
-        color=line.colour,
-        linestyle=dashes(line, curve.side, curve.simulated),
-        zorder=2,
-        gid=gid,
-    )
+    look = replace(line, dashes=dashes(line, curve.side, curve.simulated))
+    draw_line(ax, x, curve.points, [bool(p.disturbed) for p in curve.points], look, gid, divisor)
+
+
+def draw_line(
+    ax: Axes,
+    x: NDArray[np.float64],
+    points: Sequence[Point],
+    doubtful: Sequence[bool],
+    line: LineStyle,
+    gid: str,
+    divisor: float = 1.0,
+) -> None:
+    """Medians over `divisor`, with whiskers for the spread; markers of doubtful ones are hollow."""
+    y = np.array([p.median for p in points]) / divisor
+    low = y - np.array([p.spread.low for p in points]) / divisor
+    high = np.array([p.spread.high for p in points]) / divisor - y
+    ax.plot(x, y, color=line.colour, linestyle=line.dashes, zorder=2, gid=gid)
     ax.errorbar(
         x, y, [low, high], fmt="none", ecolor=line.colour, elinewidth=0.8, capsize=2.2, zorder=2.5
     )
-    draw_markers(ax, x, y, np.array([bool(p.disturbed) for p in curve.points]), line)
-
-
-def draw_markers(
-    ax: Axes, x: NDArray[Any], y: NDArray[Any], hollow: NDArray[np.bool_], line: LineStyle
-) -> None:
-    """Markers of points; those that are not to be trusted are hollow."""
+    hollow = np.array(doubtful)
     for kind in (False, True):
         chosen = hollow == kind
         if not chosen.any():

@@ -126,13 +126,18 @@ class Variant:
             changed["partitions"] = self.partitions
         return fs.model_copy(update=changed)
 
+    @property
+    def altered(self) -> bool:
+        """Whether it has options, settings or an aging profile."""
+        return bool(self.mount or self.mkfs or self.settings or self.aged)
+
     def refuse_existing(self) -> None:
         """Refuse a variant that cannot be applied to an existing directory.
 
         Raises:
-            FscaleError: the variant has options, settings or an aging profile.
+            FscaleError: the variant is altered.
         """
-        if self.mount or self.mkfs or self.settings or self.aged:
+        if self.altered:
             raise FscaleError(
                 f"{self.text}: fscale does not mount or format an existing directory; leave "
                 "mount=, mkfs=, set= and aged= out, or measure another medium"

@@ -215,16 +215,17 @@ def check_aged(
         FscaleError: one does not.
     """
     for name, fs in filesystems.items():
-        if fs and fs.aged and name in beside:
+        if not (fs and fs.aged):
+            continue
+        if name in beside:
             raise FscaleError(
                 f"{name}: an image would hold the medium alone, not {beside[name][0].path}; leave "
                 "that device or aged= out"
             )
         for where, described in media.items():
             size = devices[where].identity.size if where in devices else None
-            if fs:
-                most = size or medium.size_of(described, machine.usable_memory)
-                aged.refuse_small(name, fs, most)
+            most = size or medium.size_of(described, machine.usable_memory)
+            aged.refuse_small(name, fs, most)
 
 
 def check_media(

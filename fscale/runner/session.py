@@ -184,7 +184,7 @@ class Session:
     def _has_options(self, filesystem: str) -> bool:
         """Whether the user gave options, settings or an aging profile with the file system."""
         asked = self.setup.variants.get(filesystem)
-        return asked is not None and bool(asked.mount or asked.mkfs or asked.settings or asked.aged)
+        return asked is not None and asked.altered
 
     def lacking(self, key: CellKey) -> str | None:
         """Return why a cell cannot be measured on this machine; None if it can."""

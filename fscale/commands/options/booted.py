@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Comparisons of kernels that another machine boots in turn, and the commands that control it."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -97,14 +98,12 @@ def compare_boots(
         steps,
         bisecting=bisecting,
     )
-    whole = False
-    try:
-        with Signals().installed(), booting(on, measured.wait) as machine:
-            machine.use(controls)
-            guest_run.execute(MachineBoots(plan, steps, machine), seconds)
-            whole = True
-    except FscaleError as error:
-        if whole:
+    with Signals().installed(), contextlib.ExitStack() as held:
+        machine = held.enter_context(booting(on, measured.wait))
+        machine.use(controls)
+        guest_run.execute(MachineBoots(plan, steps, machine), seconds)
+        try:
+            held.close()
+        except FscaleError as error:
             told = f"{error}; the results are whole, see `fscale compare {plan.output}`"
             raise FscaleError(told) from None
-        raise

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from fscale.model import paths
@@ -58,7 +59,7 @@ class Image:
     profile: Aging
     size: int
 
-    @property
+    @cached_property
     def file(self) -> Path:
         """The image. Its name depends on everything that its layout may depend on."""
         made_by = {

@@ -4,6 +4,7 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from fscale.model.config import FileSystem, resolve_size
@@ -46,7 +47,7 @@ class Volumes:
         """Bytes that a load may fill."""
         return int(self.size * FILL * (1 - self.filled))
 
-    @property
+    @cached_property
     def image(self) -> Image | None:
         """The image of an aged file system."""
         return Image(self.fs, self.fs.aged, self.size) if self.fs.aged else None
