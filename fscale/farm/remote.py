@@ -212,7 +212,7 @@ class Remote:
             if is_there(connection, self._left):
                 with visiting(self.host, self._say, self._left):
                     pass
-            elif not _is_tested(running, self._home):
+            if not _is_tested(running, self._home) and not is_there(connection, self._left):
                 self._left = None
                 now, before = (text.partition("\n")[0] for text in (running, self._home))
                 other = "" if now == before else f", which its boot loader starts, not {before}"

@@ -6,6 +6,7 @@ The directory SSH_STUB has in `bin` what that machine finds first, and in files 
 `profile`: what a shell runs first. A line of `processes` has the process group of a command.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -63,7 +64,8 @@ def main() -> int:
     while child.poll() is None:
         if (PLACE / "cut").exists() or not (master or control.exists()):
             control.unlink(missing_ok=True)
-            os.write(2, b"connection reset by the test\n")
+            with contextlib.suppress(OSError):  # closed, if the command ended just now
+                os.write(2, b"connection reset by the test\n")
             os._exit(255)
         time.sleep(0.01)
     for reader in readers:

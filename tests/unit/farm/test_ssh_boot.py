@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -339,7 +338,7 @@ def test_a_boot_that_was_not_begun_is_begun_again(
     machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_engine("ssh:box", print) as engine:
-        engine.use(Controls("false", boot_seconds=10))  # type: ignore[attr-defined]
+        engine.use(Controls("false", boot_seconds=60))  # type: ignore[attr-defined]
         cut_once(machine, monkeypatch, first=False)
         engine.boot(kernel)  # type: ignore[attr-defined]
         assert text(machine, "boot/kernel").startswith(kernel.release)
@@ -351,7 +350,7 @@ def test_a_connection_that_ends_before_a_boot_says_nothing_of_the_kernel(
     machine: Machine, kernel: Bootable, monkeypatch: pytest.MonkeyPatch, tested: bool
 ) -> None:
     with open_engine("ssh:box", print) as engine:
-        engine.use(Controls("false", boot_seconds=10))  # type: ignore[attr-defined]
+        engine.use(Controls("false", boot_seconds=60))  # type: ignore[attr-defined]
         if tested:
             engine.boot(kernel)  # type: ignore[attr-defined]
         cut_once(machine, monkeypatch, first=True)
@@ -389,12 +388,13 @@ def test_a_machine_that_is_just_leaving_a_kernel_is_waited_for(
 
 def test_directories_from_before_the_boot_are_removed(machine: Machine) -> None:
     """A boot ended those visits before they held the machine."""
-    old, young, foreign = (
-        Path(tempfile.mkdtemp(prefix="fscale.aa", dir="/var/tmp")) for _ in "123"
-    )
+    # As `mktemp` makes them; those of Python may have a character that it does not use.
+    made = [f"/var/tmp/fscale.{os.getpid():09}{which}" for which in "abc"]
+    old, young, foreign = map(Path, made)
     try:
         for directory in (old, young):
             (directory / "lib/fscale").mkdir(parents=True)
+        foreign.mkdir()
         for directory in (old, foreign):
             os.utime(directory, (1e9, 1e9))
         with open_engine("ssh:box", print) as engine:
@@ -433,7 +433,7 @@ def test_the_own_kernel_may_have_been_updated(machine: Machine, kernel: Bootable
     said: list[str] = []
     newer = "6.1.0-newer #1 Debian"
     with open_engine("ssh:box", said.append) as engine:
-        engine.use(Controls("false", boot_seconds=5))  # type: ignore[attr-defined]
+        engine.use(Controls("false", boot_seconds=60))  # type: ignore[attr-defined]
         machine.tell("panics")
         machine.tell("boot/own", f"{newer}\n")
         with pytest.raises(Broken, match="came back with its own kernel"):
@@ -452,7 +452,7 @@ def test_a_kernel_is_left_though_nothing_can_be_removed(machine: Machine, kernel
     read_only = f'case {runs} in 6.1.0-own* | *"$SSH_STUB"*) ;; *) exit 1;; esac'
     machine.program("rm", f'{read_only}; exec {shutil.which("rm")} "$@"')
     with open_engine("ssh:box", print) as engine:
-        engine.use(Controls("false", boot_seconds=9))  # type: ignore[attr-defined]
+        engine.use(Controls("false", boot_seconds=60))  # type: ignore[attr-defined]
         engine.boot(kernel)  # type: ignore[attr-defined]
     assert text(machine, "boot/kernel").strip() == OWN
 
