@@ -152,7 +152,10 @@ class Suite(Strict):
         description='order of cells within a repetition; "cores" groups them by core count, which '
         "saves CPU hotplug",
     )
-    latency: bool = Field(default=False, description="record the latency of every operation")
+    latency: bool = Field(
+        default=False,
+        description="record the latency of every operation; always of those that arrive at a rate",
+    )
     control: float = Field(
         default=0.3,
         ge=0,

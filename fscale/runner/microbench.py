@@ -71,7 +71,7 @@ class Microbench:
             argv += ["--cgroup", str(target.cgroup)]
         for path in target.counters:
             argv += ["--counter", path]
-        if settings.latency:
+        if settings.latency or key.open_loop:
             argv += ["--latency", str(target.scratch)]
         if sync:
             argv += ["--sync-fds", f"{sync[0]},{sync[1]}"]

@@ -53,6 +53,13 @@ def test_command_line(tmp_path: Path) -> None:
     )
 
 
+def test_operations_that_arrive_have_latencies(tmp_path: Path) -> None:
+    """Which no settings ask for."""
+    for options, recorded in (({"rate": 5}, True), ({"rate": 0}, False), ({}, False)):
+        argv = load(tmp_path).command(target(tmp_path, options=options), LoadSettings(warmup=0), (3, 4))
+        assert ("--latency" in argv) is recorded
+
+
 def test_workers_per_cpu_reach_the_benchmark(tmp_path: Path) -> None:
     argv = load(tmp_path).command(
         target(tmp_path, workers_per_cpu=3), LoadSettings(warmup=0.5), (3, 4)
