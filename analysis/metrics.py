@@ -28,16 +28,18 @@ Metric = Literal[
     "max",
     "slowest-worker",
     "jain",
+    "per-joule",
 ]
 METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count")
 """those that are judged by default"""
 LATENCIES: tuple[Metric, ...] = ("p50", "p99", "p99.9", "max")
 SLOWEST: Metric = "slowest-worker"
 JAIN: Metric = "jain"
+PER_JOULE: Metric = "per-joule"
 FAIRNESS: tuple[Metric, ...] = (SLOWEST, JAIN)
-NAMED = (*LATENCIES, *FAIRNESS)
+NAMED = (*LATENCIES, *FAIRNESS, PER_JOULE)
 """those that are judged only if they are named, because each test costs the others power"""
-NEVER_SLICED = ("max", *FAIRNESS)
+NEVER_SLICED = ("max", *FAIRNESS, PER_JOULE)
 SHOWN = (THROUGHPUT, CPU_EFFICIENCY, *NAMED)
 """those of which there are curves and histories"""
 EVERY = (*METRICS, *NAMED)
@@ -46,6 +48,7 @@ UNRECORDED = {
     THROUGHPUT: "no operation was counted",
     CPU_EFFICIENCY: "CPU time was not recorded",
     SETTLED: "deferred work was not written out between turns",
+    PER_JOULE: "the machine did not report its power (RAPL in /sys/class/powercap, as root)",
 }
 """metric -> why a cell has no value of it"""
 
@@ -60,6 +63,14 @@ def throughput(cell: Cell) -> float | None:
 def per_cpu_second(cell: Cell) -> float | None:
     """Operations per second of the cgroup's CPU time; None if it was not recorded."""
     return cell.ops / cell.own_cpu_seconds if cell.own_cpu_seconds else None
+
+
+def per_joule(cell: Cell) -> float | None:
+    """Operations per joule of the processors and their memory; None if it was not recorded.
+
+    With what all of the machine's cores take: idle ones, and other processes.
+    """
+    return cell.ops_per_second / cell.watts if cell.watts else None
 
 
 def turn_length(turn: Slice, metric: str) -> float:
@@ -118,10 +129,10 @@ def _shares(cell: Cell) -> list[float]:
 
 def why_missing(cell: Cell, metric: str) -> str:
     """Why a good cell has no value of a metric, as a clause; empty if it has one."""
-    if metric in UNRECORDED:
-        return "" if VALUES[metric](cell) else UNRECORDED[metric]
     if cell.slices is not None and metric in NEVER_SLICED:
         return f"slices are too short for {metric} (`fscale ab --whole` measures repetitions)"
+    if metric in UNRECORDED:
+        return "" if VALUES[metric](cell) else UNRECORDED[metric]
     if metric in FAIRNESS:
         done = _operations(cell)
         if len(done) == 1:
@@ -139,6 +150,7 @@ VALUES: dict[str, Value] = {
     THROUGHPUT: throughput,
     CPU_EFFICIENCY: per_cpu_second,
     SETTLED: settled,
+    PER_JOULE: per_joule,
     **NAMED_VALUES,
 }
 """metric -> its value in a good cell, None if it has none; times are in seconds"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import comb
 
 from fscale.analysis.compare.settings import Settings
-from fscale.analysis.metrics import CPU_EFFICIENCY, FAIRNESS, LATENCIES, THROUGHPUT
+from fscale.analysis.metrics import CPU_EFFICIENCY, FAIRNESS, LATENCIES, PER_JOULE, THROUGHPUT
 from fscale.model.results import CellKey
 
 BLOCK = 4
@@ -51,7 +51,7 @@ def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
     Tests of counts, and of the metric settled, are added to these.
     """
     metrics = set(settings.metrics)
-    rates = metrics & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
+    rates = metrics & {THROUGHPUT, CPU_EFFICIENCY, PER_JOULE, *LATENCIES}
     shared = sum(key.cores * key.workers_per_cpu > 1 for key in points)
     tests = len(rates) * len(points) + len(metrics & set(FAIRNESS)) * shared
     return tests + (curves_of(points) if THROUGHPUT in rates else 0)

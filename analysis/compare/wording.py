@@ -24,6 +24,7 @@ from fscale.analysis.metrics import (
     LATENCIES,
     NAMED,
     PEAK,
+    PER_JOULE,
     SETTLED,
     SPEEDUP,
     THROUGHPUT,
@@ -40,6 +41,7 @@ UNITS: dict[str, str] = {
     DOUBLING: "x/doubling",
     PEAK: "cores",
     **{metric: metric for metric in NAMED},
+    PER_JOULE: "ops/J",
 }
 HEALTH: tuple[HealthKind, ...] = ("broken", "lost", "mended")
 ORDERS: dict[Policy, tuple[Verdict, ...]] = {

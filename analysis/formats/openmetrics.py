@@ -106,6 +106,9 @@ def _figures(results: Results) -> Iterator[Metric]:
     own = GaugeMetricFamily(
         "fscale_own_cpu", "CPU time of the cell itself.", labels=_POINT, unit="seconds"
     )
+    power = GaugeMetricFamily(
+        "fscale_power", "Power of processors and memory.", labels=_POINT, unit="watts"
+    )
     cpu = GaugeMetricFamily(
         "fscale_cpu",
         "Time of the CPUs under test by state; irq includes softirq.",
@@ -129,6 +132,8 @@ def _figures(results: Results) -> Iterator[Metric]:
         window.add_metric(labels, cell.seconds, began)
         if cell.own_cpu_seconds is not None:
             own.add_metric(labels, cell.own_cpu_seconds, began)
+        if cell.watts is not None:
+            power.add_metric(labels, cell.watts, began)
         if used := cpu_times(cell):
             for state in CPU_STATES:
                 cpu.add_metric([*labels, state], cpu_seconds(used, state), began)
@@ -136,7 +141,7 @@ def _figures(results: Results) -> Iterator[Metric]:
             for metric, value_of in values.items():
                 if (value := value_of(cell)) is not None:
                     family.add_metric([*labels, metric], value, began)
-    yield from (throughput, window, own, cpu, latency, fairness)
+    yield from (throughput, window, own, power, cpu, latency, fairness)
 
 
 def _labels(run: Run, cell: Cell) -> list[str]:

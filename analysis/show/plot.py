@@ -10,7 +10,7 @@ import plotext
 from rich.text import Text
 
 from fscale.analysis.curves import Curve, Page, Panel
-from fscale.analysis.metrics import FAIRNESS, LATENCIES, THROUGHPUT
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, PER_JOULE, THROUGHPUT
 from fscale.analysis.plots import core_ticks, scaled_unit
 from fscale.analysis.style import SERIES, LineStyle
 
@@ -115,7 +115,8 @@ def _scaled(top: float, panel: Panel) -> tuple[float, str]:
     if metric in FAIRNESS:
         return 1.0, metric
     divisor, label = scaled_unit(top, panel.unit)
-    return divisor, label if metric == THROUGHPUT else label.replace("/s", " per CPU second")
+    per = {THROUGHPUT: "/s", PER_JOULE: "/J"}.get(metric, " per CPU second")
+    return divisor, label.replace("/s", per)
 
 
 def _step(top: float) -> float:

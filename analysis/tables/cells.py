@@ -142,6 +142,7 @@ COLUMNS: tuple[Column[Repetition], ...] = (
         lambda c: c.others_cpu_seconds,
         "s",
     ),
+    _figure("watts", "power of the processors and their memory", lambda c: c.watts, "W"),
     *(
         _figure(f"cpu_{state}_seconds", f"{state} time of the CPUs under test", _cpu(state), "s")
         for state in CPU_STATES

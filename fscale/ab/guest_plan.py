@@ -84,8 +84,8 @@ def _check_pairs(
 ) -> None:
     if named := [metric for metric in settings.metrics if metric in NAMED]:
         raise FscaleError(
-            f"--metric {named[0]} cannot be judged by slices in guests, which report no latencies "
-            "and no fairness turn by turn; leave --slices out, so that boots are compared"
+            f"--metric {named[0]} cannot be judged by slices in guests, which report no latencies, "
+            "fairness and energy turn by turn; leave --slices out, so that boots are compared"
         )
     if options.deterministic:
         raise FscaleError(

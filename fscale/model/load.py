@@ -60,6 +60,7 @@ class Outcome:
     throttled_seconds: float | None = None  # by a CPU quota; None if nothing counts it
     frequency_khz: int | None = None  # of the CPUs under test; None if unknown
     thermal_throttled: int | None = None  # times; None if nothing counts them
+    watts: float | None = None  # of processors and memory; None if unknown
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = None
     turn_latencies: Mapping[int, Mapping[int, int]] | None = None

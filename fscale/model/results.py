@@ -198,6 +198,11 @@ class Cell(Strict):
         description="how often heat throttled a core or package under test during the cell: the "
         "largest of their counters; null if the machine does not count it",
     )
+    watts: float | None = Field(
+        default=None,
+        description="mean power of all processor packages and their memory (RAPL) over the whole "
+        "command, in watts; null if the machine does not report it to this user",
+    )
     caches_dropped: bool | None = Field(
         default=None,
         description="whether page cache, dentries and inodes were dropped before the cell; null if "

@@ -393,6 +393,7 @@ def copy_outcome(cell: Cell, outcome: Outcome) -> None:
     cell.throttled_seconds = outcome.throttled_seconds
     cell.frequency_khz = outcome.frequency_khz
     cell.thermal_throttled = outcome.thermal_throttled
+    cell.watts = outcome.watts
     cell.extra = outcome.extra
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from fscale.analysis.compare.wording import change, seconds
 from fscale.analysis.history.site.arrange import SeriesPage
 from fscale.analysis.history.trend import Trend, TrendValue
-from fscale.analysis.metrics import FAIRNESS, LATENCIES, NAMED
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, NAMED, PER_JOULE
 from fscale.analysis.numbers import rate
 from fscale.analysis.report.render import read
 from fscale.model.words import plural
@@ -71,7 +71,9 @@ def unit(trend: Trend) -> str:
     """The unit of a trend's values, for an axis."""
     if trend.metric in LATENCIES:
         return "s"
-    return "share" if trend.metric in FAIRNESS else f"{trend.place.unit}/s"
+    if trend.metric in FAIRNESS:
+        return "share"
+    return f"{trend.place.unit}/{'J' if trend.metric == PER_JOULE else 's'}"
 
 
 def shown(metric: str, value: float) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fscale.analysis.compare.settings import Settings
-from fscale.analysis.metrics import EVERY, FAIRNESS, LATENCIES, METRICS, Metric
+from fscale.analysis.metrics import EVERY, FAIRNESS, LATENCIES, METRICS, PER_JOULE, Metric
 from fscale.commands.options.helptext import JUDGING
 from fscale.model.errors import FscaleError
 
@@ -34,7 +34,7 @@ class JudgeOptions:
             metavar="METRIC",
             help=f"Judge only this metric; repeatable: {', '.join(METRICS)} (default: these); the "
             f"latency of an operation: {', '.join(LATENCIES)}; fairness between workers: "
-            f"{', '.join(FAIRNESS)}.",
+            f"{', '.join(FAIRNESS)}; energy: {PER_JOULE}.",
             rich_help_panel=JUDGING,
         ),
     ] = None

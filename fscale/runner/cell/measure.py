@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fscale.model.load import Load, LoadSettings, Outcome, Target
 from fscale.model.results import CellKey
-from fscale.runner.cell import accounting, speed
+from fscale.runner.cell import accounting, power, speed
 from fscale.runner.cell.child import Child, LoadTimeout
 from fscale.runner.cell.span import Span, Watch
 from fscale.runner.machine import confinement
@@ -90,6 +90,7 @@ def _run(
     with (
         _attached(profiler, replace(context, pid=child.pid, named=load.named)),
         speed.measure_speed(target.cpus, timed) as ran,
+        power.measure_power() as took,
     ):
         if load.synced:
             child.go()
@@ -99,6 +100,7 @@ def _run(
     span = watch.end()
     outcome = load.parse(target, *result)
     ran.enter(outcome)
+    took.enter(outcome)
     _account(outcome, target, span)
     quotas.judge(outcome, len(target.cpus), span.seconds)
     outcome.extra["others_cpus"], disturbed = span.judge(outcome)

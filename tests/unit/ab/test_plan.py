@@ -396,6 +396,7 @@ def test_latencies_and_fairness_count_where_they_can_be(prepare: Preparer, tmp_p
         (("p99",), 3),
         (("p50", "p99", "p99.9", "max"), 12),
         (("slowest-worker", "jain"), 2),
+        (("per-joule",), 3),
         (("throughput", "p99", "jain"), 3 + 1 + 3 + 1),  # with the curve of two core counts
     ):
         assert f"among {tests} tests" in refusal(tmp_path / "few", 3, metrics=metrics)
@@ -403,7 +404,7 @@ def test_latencies_and_fairness_count_where_they_can_be(prepare: Preparer, tmp_p
 
 def test_what_slices_do_not_carry_is_measured_whole(prepare: Preparer, tmp_path: Path) -> None:
     sides = parse("ext4"), parse("xfs")
-    for metric, sliced in (("p99", True), ("max", False), ("jain", False)):
+    for metric, sliced in (("p99", True), ("max", False), ("jain", False), ("per-joule", False)):
         settings = Settings.model_validate({"metrics": ("throughput", metric)})
         found = plan.make(request(tmp_path / metric), *sides, settings, 20, slices=None)
         assert {point.slicing is not None for point in found.points} == {sliced}

@@ -55,8 +55,9 @@ def test_command_line(tmp_path: Path) -> None:
 
 def test_operations_that_arrive_have_latencies(tmp_path: Path) -> None:
     """Which no settings ask for."""
+    settings = LoadSettings(warmup=0)
     for options, recorded in (({"rate": 5}, True), ({"rate": 0}, False), ({}, False)):
-        argv = load(tmp_path).command(target(tmp_path, options=options), LoadSettings(warmup=0), (3, 4))
+        argv = load(tmp_path).command(target(tmp_path, options=options), settings, (3, 4))
         assert ("--latency" in argv) is recorded
 
 
