@@ -19,7 +19,7 @@ MOST_LINE = 300
 
 def log_of(boot: Path) -> Path:
     """The text about the boot that is stored there, which only a broken one has."""
-    return boot.with_suffix(".log")
+    return boot.with_name(f"{boot.name}.log")
 
 
 def is_one(boot: Path) -> bool:

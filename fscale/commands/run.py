@@ -4,12 +4,13 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
+from fscale.commands.options.booted import ControlOptions, KernelOption, booted, check_kernel
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.ending import print_cells
 from fscale.commands.options.formats import CellOutputs, Format, write
@@ -18,6 +19,8 @@ from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
 from fscale.commands.options.writable import TERMINAL
+from fscale.farm.bootable import Bootable
+from fscale.farm.engine import BootingEngine, NodeEngine
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import CellKey
@@ -44,15 +47,18 @@ More examples:
     fscale run quick --device /dev/disk/by-id/NAME --output results/z
     fscale run ./mine.toml --dry-run --output results/d
     fscale run quick --on slurm:PARTITION --output results/nodes
+    fscale run quick --on ssh:testbox --kernel ~/linux --profile locks --output results/patched
 """
 
 
 @bundle("written", CellOutputs)
+@bundle("controlled", ControlOptions)
 @bundle("asked", RunOptions)
 def _run(
     suite: SuiteArgument,
     output: ResultsOption = Path("results/DATE-SUITE"),
     *,
+    kernel: KernelOption = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the commands of all cells and exit."),
@@ -63,6 +69,7 @@ def _run(
     ] = None,
     turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
     asked: RunOptions,
+    controlled: ControlOptions,
     written: CellOutputs,
 ) -> None:
     """Measure a suite on this machine: throughput of each point at each core count.
@@ -77,6 +84,7 @@ def _run(
     run the suite. 3: interrupted; the same command resumes. 77: something that the run needs is
     missing on this machine.
     """
+    check_kernel(kernel, controlled, asked.on)
     request = asked.request(suite, output)
     if dry_run:
         prepared = prepare(request)
@@ -87,8 +95,14 @@ def _run(
     outputs = written.files
     aside = TERMINAL in outputs.values()
     if asked.on is not None:
-        with Signals().installed(), nodes_of(asked.on, asked.wait) as engine:
+        with (
+            Signals().installed(),
+            nodes_of(asked.on, asked.wait) as engine,
+            _under(kernel, engine, controlled, output) as wanted,
+        ):
             planned = plan(request, asked.wait, engine)
+            if wanted:
+                wanted.check(planned.run.machine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):
                 execute_on(engine, planned, _choices)
@@ -107,6 +121,18 @@ def _run(
             else:
                 execute(prepared, signals, choices=_choices)
     _finish(prepared.store, prepared.cells, aside, conclude=turns is None)
+
+
+@contextlib.contextmanager
+def _under(
+    kernel: str | None, engine: NodeEngine, controlled: ControlOptions, output: Path
+) -> Iterator[Bootable | None]:
+    """Let the engine's machine run a kernel in the `with` block; None: its own."""
+    if kernel is None:
+        yield None
+        return
+    with booted(cast(BootingEngine, engine), kernel, controlled.controls, output) as wanted:
+        yield wanted
 
 
 def _choices() -> Sequence[Choice]:

@@ -94,11 +94,16 @@ class Box:
         print(f"{argv[1]}: exit code {code} after {time.monotonic() - began:.0f} s", flush=True)
         return code
 
+    def compared(self, *words: str) -> dict[str, Any]:
+        """What `fscale compare` says of results here."""
+        argv = [str(paths.ROOT / "bin/fscale"), "compare", *words, "--json"]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
     def judgements(self, output: Path) -> list[dict[str, Any]]:
         """The judgements of a paired run, which are printed."""
-        argv = [str(paths.ROOT / "bin/fscale"), "compare", str(output), "--json", *JUDGED]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
-        judged: list[dict[str, Any]] = json.loads(done.stdout)["judgements"]
+        judged: list[dict[str, Any]] = self.compared(str(output), *JUDGED)["judgements"]
         print(f"{len(list((output / 'boots').iterdir()))} boots")
         for one in judged:
             shown = {key: one[key] for key in ("metric", "verdict", "ratio", "low", "high")}

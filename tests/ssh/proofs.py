@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is tried on the test machine: each proof is a function of it that fails by an assertion."""
 
+import json
 import os
 import random
 import signal
@@ -62,6 +63,20 @@ def found(box: Box) -> None:
     assert box.fscale(*_ab(box, "found", *sides, "--fs", "ext4", *FEW)) == 1
     (one,) = box.judgements(box.place / "found")
     assert one["verdict"] == "slower"
+
+
+def where(box: Box) -> None:
+    """Profiles under both kernels name the lock that is held during that loop."""
+    outputs = []
+    for plant in ("none", "create"):
+        outputs.append(str(box.place / f"where-{plant}"))
+        cell = ["--workload", "MWCM", "--cores", "2", "--duration", "2", "--repetitions", "1"]
+        named = kernel(plant, steps()).removeprefix("kernel:")
+        options = ["--fs", "ext4", "--kernel", named, "--profile", "locks", "--output", outputs[-1]]
+        assert box.fscale("run", "smoke", *cell, *options) == 0
+    locks = box.compared(*outputs)["locks"]
+    print(json.dumps(locks), flush=True)
+    assert any("i_rwsem" in one["lock"] and one["share"] > one["base_share"] for one in locks)
 
 
 def _broken(plant: str, told: str, *options: str) -> Callable[[Box], None]:
@@ -209,6 +224,7 @@ PROOFS: dict[str, Callable[[Box], None]] = {
     "run": run,
     "same": same,
     "found": found,
+    "where": where,
     "panic": _broken("panic", "came back with its own kernel"),
     "hang": _broken("hang", "panicked or hung", "--media", "brd"),
     "mute": _broken("mute", "was reset"),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Comparisons of kernels that another machine boots in turn, and the commands that control it."""
+"""Kernels that another machine boots, and the commands that control it."""
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,11 @@ from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.helptext import PLACE
 from fscale.commands.options.measure import PairedOptions
 from fscale.commands.options.on import booting
+from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.controls import BOOT_SECONDS, Controls
+from fscale.farm.engine import BOOTING, BootingEngine, name_of
 from fscale.model.errors import FscaleError
-from fscale.model.variant import Variant
+from fscale.model.variant import Variant, parse
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
 
@@ -60,6 +63,66 @@ class ControlOptions:
     def controls(self) -> Controls:
         """The same as an engine takes it."""
         return Controls(self.reset_command, self.console_command, self.boot_timeout)
+
+
+KernelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KERNEL[:modules=PATH]",
+        help="With --on ssh:HOST or labgrid:PLACE: boot this kernel there for the run: a built "
+        "tree, a .deb, a bzImage with :modules=PATH, a suite of Debian, or the release of a kernel "
+        "that is installed there. Default: the machine's own.",
+        rich_help_panel=PLACE,
+    ),
+]
+
+
+def check_kernel(kernel: str | None, controlled: ControlOptions, on: str | None) -> None:
+    """Check that there is a machine to boot a kernel, and a kernel where that is controlled.
+
+    Raises:
+        FscaleError: there is not.
+    """
+    if kernel is None and controlled != ControlOptions():
+        raise FscaleError(
+            "--reset-command, --console-command and --boot-timeout concern the boot of a kernel; "
+            "give --kernel, or leave them out"
+        )
+    if kernel is not None and (on is None or name_of(on) not in BOOTING):
+        raise FscaleError(
+            f"--kernel {kernel}: another kernel is booted on another machine; give --on ssh:HOST "
+            "or --on labgrid:PLACE, or measure in a guest with `fscale vm run`"
+        )
+
+
+@contextlib.contextmanager
+def booted(
+    machine: BootingEngine, kernel: str, controls: Controls, output: Path
+) -> Iterator[Bootable]:
+    """Let a machine run a kernel in the `with` block.
+
+    Raises:
+        Broken: it did not come up, or did not stay up; the text has what console and pstore say,
+            which is stored beside the results.
+        FscaleError: it is no kernel, or the machine cannot boot it.
+    """
+    from fscale.ab import broken_boots  # noqa: PLC0415 - imports the engines
+    from fscale.vm.bootable import bootable  # noqa: PLC0415
+
+    steps, side = Steps(Console(stderr=True)), parse(f"kernel:{kernel}")
+    if side.modules:
+        raise FscaleError(
+            f"--kernel {kernel}: a kernel has modules=PATH, but no module= of its own"
+        )
+    made = bootable(side.kernel or "", side.kernel_modules, steps)
+    steps.note(f"booting {made.release}")
+    machine.use(controls)
+    try:
+        machine.boot(made)
+        yield made
+    except Broken as error:
+        reason = f"{made.release}: {error}"
+        raise Broken(broken_boots.save_evidence(output, reason, machine.evidence())) from None
 
 
 def compare_boots(
