@@ -139,21 +139,13 @@ class Remote:
             NotBack: the machine did not come back.
             FscaleError: it ran its own kernel, and cannot be reached.
         """
-        tested = self.under_test
+        tested, again = self.under_test, functools.partial(self._enter_again, at_home=True)
         self._stack.close()
         if tested:
-            again = functools.partial(self._enter_again, at_home=True)
             return bool(self._await(again)) or self._left is not None
-        end = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                self._enter_again(at_home=True)
-            except FscaleError:
-                if time.monotonic() > end:
-                    raise
-            else:
-                return False
-            time.sleep(RETRY_SECONDS)
+        if failed := _try(again, PATIENCE_SECONDS):
+            raise failed
+        return False
 
     def evidence(self) -> str:
         """What the console and the pstore of the machine say about the kernel that was Broken."""
@@ -172,8 +164,8 @@ class Remote:
             self._enter(None)
         except Lost as error:
             self._say(f"{error}; waiting until {self.host} is back")
-            if reason := _try(lambda: self._enter(None), self.controls.boot_seconds):
-                raise FscaleError(reason) from None
+            if failed := _try(lambda: self._enter(None), self.controls.boot_seconds):
+                raise failed from None
 
     def _enter(self, directory: str | None) -> None:
         stack = contextlib.ExitStack()
@@ -229,10 +221,10 @@ class Remote:
             NotBack: it did not come back after the reset either.
         """
         why = ""
-        while reason := _try(attempt, self.controls.boot_seconds):
+        while failed := _try(attempt, self.controls.boot_seconds):
             if why:
-                raise NotBack(f"{self.host} did not come back after a reset ({reason}); {_BY_HAND}")
-            why = reason
+                raise NotBack(f"{self.host} did not come back after a reset ({failed}); {_BY_HAND}")
+            why = str(failed)
             self._reset(why)
         return why
 
@@ -257,15 +249,15 @@ def _is_tested(running: str, home: str) -> bool:
     return running != home and "oops=panic" in running.split()
 
 
-def _try(attempt: Callable[[], None], seconds: float) -> str:
-    """Try for so long; return why it failed at last, or nothing."""
+def _try(attempt: Callable[[], None], seconds: float) -> FscaleError | None:
+    """Try for so long; return the last error, or None."""
     end = time.monotonic() + seconds
     while True:
         try:
             attempt()
         except FscaleError as error:
             if time.monotonic() > end:
-                return str(error)
+                return error
         else:
-            return ""
+            return None
         time.sleep(RETRY_SECONDS)
