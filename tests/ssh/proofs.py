@@ -70,7 +70,7 @@ def where(box: Box) -> None:
     outputs = []
     for plant in ("none", "create"):
         outputs.append(str(box.place / f"where-{plant}"))
-        cell = ["--workload", "MWCM", "--cores", "2", "--duration", "2", "--repetitions", "1"]
+        cell = ["--workload", "MWCM", "--cores", "2", "--duration", "2", "--repetitions", "6"]
         named = kernel(plant, steps()).removeprefix("kernel:")
         options = ["--fs", "ext4", "--kernel", named, "--profile", "locks", "--output", outputs[-1]]
         assert box.fscale("run", "smoke", *cell, *options) == 0
