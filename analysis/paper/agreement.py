@@ -141,12 +141,12 @@ class Agreement:
 def compare_with_paper(page: Page) -> list[Agreement]:
     """The curves of a page about which the paper makes a statement, in the page's order.
 
-    Workloads with other options than in the paper, and sides of a comparison, are left out.
+    Workloads with other options than the paper's, and sides of a comparison, are left out.
     """
     return [
         Agreement(panel, curve, statement, mine)
         for panel, curve, statement in _known(page)
-        if not curve.top.key.options and (mine := measured_shape(curve))
+        if curve.top.key.options == statement.options and (mine := measured_shape(curve))
     ]
 
 
@@ -174,8 +174,9 @@ def _amdahl(row: Agreement) -> Shape | None:
 
 
 def other_operations(page: Page) -> list[str]:
-    """The workloads of a page whose options change the operation that the paper measured."""
-    return list(dict.fromkeys(p.name for p, curve, _ in _known(page) if curve.top.key.options))
+    """The workloads of a page whose options make another operation than the paper measured."""
+    known = _known(page)
+    return list(dict.fromkeys(p.name for p, c, one in known if c.top.key.options != one.options))
 
 
 def _known(page: Page) -> Iterator[tuple[Panel, Curve, Claim]]:

@@ -20,6 +20,7 @@ from fscale.analysis.paper.agreement import (
 from fscale.analysis.paper.statements import statements
 from fscale.analysis.report import build
 from fscale.analysis.summary import summarise
+from fscale.apps.exim import driver as exim
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
 from tests.support.synthetic import PAPER, cell, descriptor, grid, key, machine, write_run
@@ -196,6 +197,14 @@ def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: P
     assert other_operations(page) == ["MWCL keep=10"]
     run = write_run(tmp_path / "run", cells, workloads=["DRBL", "MWCL"])
     assert "Not compared with the paper: MWCL keep=10." in build(run, paper=True).read_text()
+
+
+@pytest.mark.parametrize(("options", "others"), [({"fsync": "off"}, []), ({}, ["exim"])])
+def test_the_papers_exim_does_no_fsync(options: dict[str, int | str], others: list[str]) -> None:
+    cells = [cell(key(cores=n, workload="exim", options=options), 1000 * n) for n in (1, 2)]
+    (page,) = arrange(summarise(cells), ["ext4"], {"exim": exim.DESCRIPTOR})
+    assert len(compare_with_paper(page)) == 1 - len(others)
+    assert other_operations(page) == others
 
 
 def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
