@@ -205,12 +205,7 @@ class Processes:
         process = self.start(
             argv, output=subprocess.PIPE, stdin=stdin, cwd=cwd, env=env, user=user, cpus=cpus
         )
-        text = self._read(process, argv[0], timeout, watch, tick)
-        returncode = process.wait()
-        self._record(process)
-        if returncode:
-            raise failure(Path(argv[0]).name, returncode, text, self._site.dirs)
-        return text
+        return self._end(process, argv[0], timeout, watch, tick)
 
     def run_timed(self, argv: Sequence[str], timing: Timing, **options: Any) -> tuple[str, Usage]:
         """Run a program whose whole run is the timed window; return its output and CPU time."""
@@ -218,6 +213,36 @@ class Processes:
         start = meter.open()
         text = self.run(argv, timeout=timing.duration + timing.margin, **options)
         return text, between(start, meter.close())
+
+    def run_together(
+        self, argv: Sequence[str], timing: Timing, places: Sequence[Path]
+    ) -> tuple[list[str], Usage]:
+        """Run a program in several directories at the same time; see `run_timed`.
+
+        Each may print as much as a pipe holds before the others have ended.
+        """
+        meter = Meter(self._site.cpus, self._site.cgroup)
+        deadline = time.monotonic() + timing.duration + timing.margin
+        start = meter.open()
+        running = [self.start(argv, output=subprocess.PIPE, cwd=place) for place in places]
+        texts = [self._end(one, argv[0], deadline - time.monotonic()) for one in running]
+        return texts, between(start, meter.close())
+
+    def _end(
+        self,
+        process: subprocess.Popen[bytes],
+        name: str,
+        timeout: float,
+        watch: Callable[[str], None] | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> str:
+        """Wait for a program, and return what it printed; see `run`."""
+        text = self._read(process, name, timeout, watch, tick)
+        returncode = process.wait()
+        self._record(process)
+        if returncode:
+            raise failure(Path(name).name, returncode, text, self._site.dirs)
+        return text
 
     def _read(
         self,

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -68,8 +69,10 @@ def start(
     options: list[str],
     duration: float = 1,
     scratch: Path | None = None,
+    cpus: int = 1,
 ) -> Any:
-    argv = [*LAUNCHER, "--workload", name, "--cpus", str(min(os.sched_getaffinity(0)))]
+    allowed = ",".join(map(str, sorted(os.sched_getaffinity(0))[:cpus]))
+    argv = [*LAUNCHER, "--workload", name, "--cpus", allowed]
     argv += ["--duration", str(duration), "--warmup", "0.3", "--space", str(256 << 20)]
     # The largest that the runner gives.
     argv += ["--cgroup", str(cgroup), "--seed", str(2**32 - 1)]
@@ -89,8 +92,10 @@ def run(
     options: list[str],
     duration: float = 1,
     scratch: Path | None = None,
+    cpus: int = 1,
 ) -> tuple[int, dict[str, Any]]:
-    process = start(name, *dirs, cgroup=cgroup, options=options, duration=duration, scratch=scratch)
+    given: dict[str, Any] = {"duration": duration, "scratch": scratch, "cpus": cpus}
+    process = start(name, *dirs, cgroup=cgroup, options=options, **given)
     out, err = process.communicate(timeout=100)
     assert out, err
     return process.returncode, json.loads(out)
@@ -116,6 +121,23 @@ def test_a_short_run(name: str, tmp_path: Path, cgroup: Path) -> None:
     if name == "exim":
         assert "smtp_connect_backlog" in said["extra"]["configuration"]
         assert 0 < said["extra"]["generator"]["share_of_own_cpu"] < 0.5
+
+
+def test_sysbench_may_have_a_process_for_each_core(tmp_path: Path, cgroup: Path) -> None:
+    need("sysbench")
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("it needs two CPUs")
+    options = [*SMALL["sysbench"], "instances=each"]
+    code, said = run("sysbench", tmp_path, cgroup=cgroup, options=options, cpus=2)
+    assert (code, said["reason"]) == (0, None)
+    *_, one, other = (command["argv"] for command in said["commands"])
+    assert one == other
+    assert one[-1] == "run" and "--threads=1" in one
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["instance0", "instance1"]
+    assert len(list(tmp_path.glob("*/test_file.*"))) == 8
+    done = [float(n) for n in re.findall(r"writes/s: +([0-9.]+)", said["extra"]["output"])]
+    assert len(done) == 2
+    assert said["amount"] == pytest.approx(sum(done) * said["seconds"], rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["exim", "rocksdb", "varmail"])
