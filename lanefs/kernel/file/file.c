@@ -184,7 +184,7 @@ static int lanefs_mmap(struct file *file, struct vm_area_struct *vma)
  * @file: of the inode, also a directory
  * @start: first byte of the data
  * @end: last byte
- * @datasync: not if only times have changed
+ * @datasync: leave a change of nothing but times alone
  *
  * Commits the last transaction that changed the inode with all that this one needs (format.h): the
  * inode, and the names that it got or lost in the same operations.

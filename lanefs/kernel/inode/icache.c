@@ -220,7 +220,7 @@ static void lanefs_icache_remove(struct inode *inode)
 }
 
 /**
- * lanefs_icache_forget() - have nobody find an inode any more that failed before it was unlocked
+ * lanefs_icache_forget() - hide an inode that failed before it was unlocked
  * @inode: the inode, which its last reference ends
  *
  * Context: Within or outside of handles; does not sleep.
@@ -239,8 +239,8 @@ void lanefs_icache_forget(struct inode *inode)
  * lanefs_icache_evict() - take an inode out of sh_inodes at the end of its eviction
  * @inode: the inode
  *
- * Tasks that wait for its number go on, and it counts no longer as one to be deleted. With
- * ablate=inodes it is the VFS that knows it.
+ * Tasks that wait for its number go on, and it counts no longer as one to be deleted. Does nothing
+ * with ablate=inodes, where the VFS keeps inodes.
  *
  * Context: The last step of evict_inode(); does not sleep.
  */
@@ -326,7 +326,8 @@ void lanefs_set_links(struct inode *inode, unsigned int links)
  * lanefs_any_unlinked() - tell whether inodes in memory are to be deleted when they are closed
  * @sbi: the file system
  *
- * Nobody could do that read-only. With ablate=inodes the VFS counts them, and these are none.
+ * Nobody could do that read-only. With ablate=inodes the VFS counts them, and none are found
+ * here.
  *
  * Context: Any.
  * Return: whether there are some.

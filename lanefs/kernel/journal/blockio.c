@@ -94,7 +94,7 @@ static void lanefs_io_send(struct lanefs_io *io)
  * @block: its number
  * @page: its contents, until the I/O has ended
  *
- * What does not continue the bio before it has that sent.
+ * A block that does not continue the bio begins another one, and that before it is sent.
  *
  * Context: May sleep for memory. It asks for it with GFP_KERNEL, so the caller says where reclaim
  * must not enter the file system (memalloc_nofs_save()).

@@ -167,7 +167,7 @@ static void lanefs_commit_and_unlock(struct lanefs_journal *journal)
  * lanefs_commit_request() - ask for the commit of a transaction, without waiting for it
  * @journal: the domain's
  * @seq: the transaction
- * @thread: wake the thread, for the caller may not wait; else a waiter commits, if waiters do
+ * @thread: have the thread do it, as the caller may not wait; else a waiter does, if waiters commit
  *
  * The thread is woken also where it was asked before: that may have left it to a waiter that gets
  * no CPU.

@@ -353,8 +353,8 @@ static void lanefs_recovery_report(const struct lanefs_recovery *recovery, ktime
  * lanefs_recover() - replay the journals up to the cut after a crash
  * @sbi: the file system
  *
- * Afterwards it is consistent in place, and durable; the journals are not void yet. After an error
- * it can begin anew.
+ * Afterwards the file system is consistent in place, and durable; the journals are not void yet.
+ * After an error the next mount begins anew.
  *
  * Context: At the mount, before other metadata is read; sleeps for I/O.
  * Return: 0, -EUCLEAN: the superblock of a domain is damaged, or a journal lacks what was

@@ -218,8 +218,8 @@ bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victi
  * @domain: whose segment
  * @victim: of lanefs_victim_take()
  *
- * What of it is in use cannot be moved, or is not free yet as a transaction is not stable. Nothing
- * if a block of it was taken since.
+ * Its blocks in use cannot be moved, or become free when a transaction is stable. Does nothing if a
+ * block of it was taken since.
  *
  * Context: Takes g_lock.
  */

@@ -385,7 +385,7 @@ int lanefs_map_shift_up(struct lanefs_handle *h, struct inode *inode, u64 first,
  * @length: how many
  * @done: how many of them were converted: those in one leaf
  *
- * Context: As lanefs_map_insert(); of one leaf it takes lanefs_tree_blocks_needed() blocks.
+ * Context: As lanefs_map_insert(), but lanefs_tree_blocks_needed() reserved blocks are enough.
  * Return: 0, -ENOSPC: it needs blocks and none are reserved, or another error of the tree.
  */
 int lanefs_map_written(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length,

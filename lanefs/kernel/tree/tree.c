@@ -134,7 +134,7 @@ int lanefs_tree_find(struct inode *inode, u64 key, struct lanefs_path *path)
  * @key: the key
  *
  * Context: Under the lock of the tree; does not sleep.
- * Return: whether they are; false also for blocks that lanefs_tree_find() would refuse.
+ * Return: whether they are; false also for a block of another owner, kind or level.
  */
 bool lanefs_tree_cached(struct inode *inode, u64 key)
 {
