@@ -60,7 +60,7 @@ static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_i
  *
  * Context: When the journals begin to run, after lanefs_orphans_scan(), before anybody else may
  * write; opens handles.
- * Return: 0, or the first error of reading or changing an orphan.
+ * Return: 0, or the first error; that of a deletion evict_inode() keeps to itself.
  */
 int lanefs_orphans_process(struct lanefs_sb *sbi)
 {

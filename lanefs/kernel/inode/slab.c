@@ -7,7 +7,7 @@
 static struct kmem_cache *lanefs_inode_cache;
 
 /**
- * lanefs_alloc_inode() - allocate an inode, of which no field is set yet (alloc_inode)
+ * lanefs_alloc_inode() - allocate an inode, and set up its locks and lists (alloc_inode)
  * @sb: the file system
  *
  * Context: May sleep for memory; within or outside of handles.

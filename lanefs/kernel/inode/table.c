@@ -135,7 +135,7 @@ void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool dat
  * @inode: the inode
  * @flags: of I_DIRTY_*; without I_DIRTY_DATASYNC only times have changed
  *
- * There is nobody to tell an error: after an abort the change is lost.
+ * There is nobody to tell an error: where no handle is given out the change is lost.
  *
  * Context: As lanefs_handle_start().
  */
