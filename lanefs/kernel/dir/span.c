@@ -83,6 +83,15 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 	return err;
 }
 
+/**
+ * lanefs_span_start() - get the span directories of all domains
+ * @sbi: the file system
+ *
+ * Does nothing where the file system keeps none. After an error lanefs_span_stop() is to follow.
+ *
+ * Context: At the mount; reads inodes.
+ * Return: 0, -EUCLEAN: one is no directory, or has no links, or the error of lanefs_iget().
+ */
 int lanefs_span_start(struct lanefs_sb *sbi)
 {
 	struct inode *inode;
@@ -106,6 +115,12 @@ int lanefs_span_start(struct lanefs_sb *sbi)
 	return 0;
 }
 
+/**
+ * lanefs_span_stop() - put the span directories that are there
+ * @sbi: the file system
+ *
+ * Context: When no operation on names can come any more; may sleep.
+ */
 void lanefs_span_stop(struct lanefs_sb *sbi)
 {
 	u32 i, j;

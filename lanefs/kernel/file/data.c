@@ -335,6 +335,15 @@ static void lanefs_ioend_finish(struct iomap_ioend *ioend)
 	memalloc_nofs_restore(nofs);
 }
 
+/**
+ * lanefs_io_work() - process the writes of a file's pages that have ended
+ * @work: li_io_work of the inode
+ *
+ * Their blocks become written, or mapped, and the size on disk follows. Until the end of writeback
+ * of their pages, which comes last, the inode stays in memory.
+ *
+ * Context: A worker of s_io_done; opens handles, and takes li_tree_sem.
+ */
 void lanefs_io_work(struct work_struct *work)
 {
 	struct lanefs_inode *li = container_of(work, struct lanefs_inode, li_io_work);

@@ -552,7 +552,13 @@ int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *s
 	}
 }
 
-/* No data waits to be written: no reservation may be left. */
+/**
+ * lanefs_delalloc_check() - warn of reservations where no data waits to be written
+ * @sbi: the file system
+ *
+ * Context: In a freeze, or at the unmount, when nobody can dirty a page. After an abort, or on a
+ * read-only mount, reservations may be left.
+ */
 void lanefs_delalloc_check(struct lanefs_sb *sbi)
 {
 	if (!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started))

@@ -32,6 +32,14 @@ static int lanefs_inode_delete(struct inode *inode)
 	return err;
 }
 
+/**
+ * lanefs_evict_inode() - end an inode in memory, and one without links on disk (evict_inode)
+ * @inode: the inode
+ *
+ * What cannot be deleted stays an orphan for the next recovery, or is left to fsck.
+ *
+ * Context: Outside of handles, as it opens some; waits for the end of a freeze to delete.
+ */
 void lanefs_evict_inode(struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);

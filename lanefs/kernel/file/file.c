@@ -179,9 +179,18 @@ static int lanefs_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/*
- * Writes the inode's data, then commits the last transaction that changed the inode with all that
- * this one needs (format.h): the inode, and the names that it got or lost in the same operations.
+/**
+ * lanefs_fsync() - write an inode's data and make its changes durable (fsync)
+ * @file: of the inode, also a directory
+ * @start: first byte of the data
+ * @end: last byte
+ * @datasync: leave a change of nothing but times alone
+ *
+ * Commits the last transaction that changed the inode with all that this one needs (format.h): the
+ * inode, and the names that it got or lost in the same operations.
+ *
+ * Context: Outside of handles, with no page locked. With strict=on it may wait for free segments.
+ * Return: 0, the error of writing the data, -EIO after an abort, or -EINTR: killed in that wait.
  */
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {

@@ -396,7 +396,16 @@ static struct lanefs_collector *lanefs_gc_new(struct lanefs_domain *domain, int 
 	return NULL;
 }
 
-/* A collector for each CPU whose lane the domain is, at least one. */
+/**
+ * lanefs_gc_start() - make a log's collectors for a domain, and keep segments for them
+ * @domain: the domain, with its groups
+ *
+ * One for each CPU online whose lane the domain is, at least one. None without a log. After an
+ * error lanefs_gc_stop() frees those that are there.
+ *
+ * Context: At the mount, for many domains at once.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_gc_start(struct lanefs_domain *domain)
 {
 	u32 domains = domain->d_sbi->s_domains;
@@ -429,6 +438,12 @@ int lanefs_gc_start(struct lanefs_domain *domain)
 	return 0;
 }
 
+/**
+ * lanefs_gc_stop() - free the collectors of a domain
+ * @domain: the domain
+ *
+ * Context: When s_collect has been destroyed, so that none works.
+ */
 void lanefs_gc_stop(struct lanefs_domain *domain)
 {
 	u32 i;
@@ -440,9 +455,13 @@ void lanefs_gc_stop(struct lanefs_domain *domain)
 	kfree(domain->d_collectors);
 }
 
-/*
- * Allows collectors to start; or keeps them from it and waits until all have ended, before the
- * journals stop.
+/**
+ * lanefs_gc_allow() - let collectors work, or wait until none does
+ * @sbi: the file system
+ * @allowed: whether they may
+ *
+ * Context: May sleep; for false the caller holds none of what a collector waits for: pages,
+ * handles, the file's locks.
  */
 void lanefs_gc_allow(struct lanefs_sb *sbi, bool allowed)
 {

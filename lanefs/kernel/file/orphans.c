@@ -54,7 +54,14 @@ static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_i
 	return err;
 }
 
-/* At mount, after recovery: finishes deletions and truncations. */
+/**
+ * lanefs_orphans_process() - finish deletions, truncations and shifts that a crash interrupted
+ * @sbi: the file system
+ *
+ * Context: When the journals begin to run, after lanefs_orphans_scan(), before anybody else may
+ * write; opens handles.
+ * Return: 0, or the first error; that of a deletion evict_inode() keeps to itself.
+ */
 int lanefs_orphans_process(struct lanefs_sb *sbi)
 {
 	struct lanefs_domain *domain;

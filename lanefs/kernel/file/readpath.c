@@ -39,12 +39,23 @@ static u8 __percpu *lanefs_bounce;
 
 static DEFINE_PER_CPU(unsigned int, lanefs_reads);
 
+/**
+ * lanefs_readpath_init() - allocate a page for each CPU, for reads without references
+ *
+ * Context: When the module is loaded.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_readpath_init(void)
 {
 	lanefs_bounce = __alloc_percpu(PAGE_SIZE, SMP_CACHE_BYTES);
 	return lanefs_bounce ? 0 : -ENOMEM;
 }
 
+/**
+ * lanefs_readpath_exit() - free what lanefs_readpath_init() has allocated
+ *
+ * Context: When no file system is mounted.
+ */
 void lanefs_readpath_exit(void)
 {
 	free_percpu(lanefs_bounce);

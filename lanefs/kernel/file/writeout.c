@@ -211,7 +211,14 @@ int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wa
 	return err;
 }
 
-/* The page cache has written all that it knew of: waits for the rest. */
+/**
+ * lanefs_writeout_wait_all() - wait for the fsyncs of one page that are under way
+ * @sbi: the file system
+ *
+ * Their pages are not under writeback to the page cache, which has written all that it knew of.
+ *
+ * Context: Sleeps for an SRCU grace period, with no page locked: an fsync may wait for it.
+ */
 void lanefs_writeout_wait_all(struct lanefs_sb *sbi)
 {
 	synchronize_srcu_expedited(&sbi->s_writeout);

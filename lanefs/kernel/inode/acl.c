@@ -108,12 +108,29 @@ int lanefs_set_acl(struct mnt_idmap *idmap, lanefs_acl_object *object, struct po
 	return err;
 }
 
-/* Computes the ACLs that a new object in the directory inherits, and the mode that they leave. */
+/**
+ * lanefs_acls_prepare() - compute the ACLs that a new object in a directory inherits
+ * @dir: the directory
+ * @mode: of the object; what the ACLs, or the umask, leave of it
+ * @acls: the ACLs; on success lanefs_acls_release() is to follow
+ *
+ * Context: Outside of handles, with the directory's i_rwsem; may read its default ACL.
+ * Return: 0, -ENOMEM, or the error of reading that.
+ */
 int lanefs_acls_prepare(struct inode *dir, umode_t *mode, struct lanefs_acls *acls)
 {
 	return posix_acl_create(dir, mode, &acls->inherit, &acls->access);
 }
 
+/**
+ * lanefs_acls_init() - store the ACLs that a new inode inherits
+ * @h: the handle
+ * @inode: the inode, to be journaled afterwards
+ * @acls: of lanefs_acls_prepare()
+ *
+ * Context: In a handle of the inode's domain; takes li_xattr_sem.
+ * Return: 0, -ENOMEM, -ENOSPC: no block, or both do not fit into one, or the error of a read.
+ */
 int lanefs_acls_init(struct lanefs_handle *h, struct inode *inode, const struct lanefs_acls *acls)
 {
 	int err = 0;
@@ -125,6 +142,12 @@ int lanefs_acls_init(struct lanefs_handle *h, struct inode *inode, const struct 
 	return err;
 }
 
+/**
+ * lanefs_acls_release() - drop the references to ACLs
+ * @acls: of lanefs_acls_prepare()
+ *
+ * Context: Any.
+ */
 void lanefs_acls_release(struct lanefs_acls *acls)
 {
 	posix_acl_release(acls->inherit);

@@ -47,6 +47,14 @@ void lanefs_fill_attributes(const struct inode *inode, struct kstat *stat)
 	stat->attributes_mask |= STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | STATX_ATTR_NODUMP;
 }
 
+/**
+ * lanefs_fileattr_get() - tell the flags of an inode (fileattr_get)
+ * @dentry: of the inode
+ * @fa: gets them
+ *
+ * Context: Takes no lock, so it may see the flags before or after a change.
+ * Return: 0.
+ */
 int lanefs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 {
 	fileattr_fill_flags(fa, LANEFS_I(d_inode(dentry))->li_flags);
@@ -72,6 +80,17 @@ static int lanefs_make_immutable(struct inode *inode)
 	return err;
 }
 
+/**
+ * lanefs_fileattr_set() - change the flags of an inode (fileattr_set)
+ * @idmap: of the mount
+ * @dentry: of the inode
+ * @fa: all flags that it has from now on
+ *
+ * Context: With i_rwsem, outside of handles. Takes invalidate_lock, and writes the data, of a file
+ * that becomes immutable.
+ * Return: 0, -EOPNOTSUPP: a flag that inodes of its type cannot have, -EPERM: it stays immutable
+ * and others change, the error of writing the data, or -EROFS.
+ */
 int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_kattr *fa)
 {
 	struct inode *inode = d_inode(dentry);

@@ -51,7 +51,13 @@ static int lanefs_ibitmap_see(struct lanefs_domain *domain, u32 number, const vo
 	return err;
 }
 
-/* Counts some free inodes: 1: there are more; 0: those were all; or an error. */
+/**
+ * lanefs_ibitmaps_count() - count some of a domain's free inodes
+ * @domain: the domain
+ *
+ * Context: In the background count (count.c) alone; takes d_bitmaps_mutex, and no handle.
+ * Return: 1: there are more; 0: those were all; or the error of lanefs_count_next().
+ */
 int lanefs_ibitmaps_count(struct lanefs_domain *domain)
 {
 	const struct lanefs_bitmap bitmap = {
@@ -65,6 +71,13 @@ int lanefs_ibitmaps_count(struct lanefs_domain *domain)
 	return lanefs_count_next(domain, &bitmap, &domain->d_count_inodes);
 }
 
+/**
+ * lanefs_ibitmaps_start() - allocate what is known of a domain's inode bitmaps: nothing yet
+ * @domain: the domain
+ *
+ * Context: At the mount.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_ibitmaps_start(struct lanefs_domain *domain)
 {
 	domain->d_ibitmaps = kvcalloc(domain->d_layout.ibitmap_blocks,
@@ -72,6 +85,12 @@ int lanefs_ibitmaps_start(struct lanefs_domain *domain)
 	return domain->d_ibitmaps ? 0 : -ENOMEM;
 }
 
+/**
+ * lanefs_ibitmaps_stop() - free a domain's inode bitmaps in memory, if there are any
+ * @domain: the domain
+ *
+ * Context: At the end of the mount, before lanefs_journal_free(): it puts blocks.
+ */
 void lanefs_ibitmaps_stop(struct lanefs_domain *domain)
 {
 	struct lanefs_ibitmap *map;
@@ -95,7 +114,13 @@ static int lanefs_orphans_see(struct lanefs_domain *domain, u32 number, const vo
 	return 0;
 }
 
-/* Where there are orphans; before the domain's journal runs. */
+/**
+ * lanefs_orphans_scan() - note which blocks of a domain's orphan bitmap have any
+ * @domain: the domain
+ *
+ * Context: Before the domain's journal runs, for many domains at once; sleeps for reads.
+ * Return: 0 or the error of lanefs_bitmap_scan().
+ */
 int lanefs_orphans_scan(struct lanefs_domain *domain)
 {
 	const struct lanefs_bitmap bitmap = {
@@ -136,7 +161,15 @@ unlock:
 	return err;
 }
 
-/* The block of the orphan bitmap, or its error. The same. */
+/**
+ * lanefs_ibitmap_orphans() - get a block of a domain's orphan bitmap
+ * @domain: the domain
+ * @map: of the same inodes
+ *
+ * Context: May sleep for a read; takes d_bitmaps_mutex; within or outside of handles.
+ * Return: the block, which stays in memory to the end of the mount, with no reference for the
+ * caller; or an ERR_PTR of lanefs_buf_read().
+ */
 struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
 {
 	u64 block = domain->d_layout.obitmap + (map - domain->d_ibitmaps);

@@ -219,7 +219,12 @@ static void lanefs_icache_remove(struct inode *inode)
 		wake_up_all(&domain->d_inode_wait);
 }
 
-/* It failed before it was unlocked: nobody finds it any more, and the last reference ends it. */
+/**
+ * lanefs_icache_forget() - hide an inode that failed before it was unlocked
+ * @inode: the inode, which its last reference ends
+ *
+ * Context: Within or outside of handles; does not sleep.
+ */
 void lanefs_icache_forget(struct inode *inode)
 {
 	if (!lanefs_own_icache(inode->i_sb)) {
@@ -230,7 +235,15 @@ void lanefs_icache_forget(struct inode *inode)
 	hlist_del_init(&inode->i_hash);
 }
 
-/* Its eviction ends. */
+/**
+ * lanefs_icache_evict() - take an inode out of sh_inodes at the end of its eviction
+ * @inode: the inode
+ *
+ * Tasks that wait for its number go on, and it counts no longer as one to be deleted. Does nothing
+ * with ablate=inodes, where the VFS keeps inodes.
+ *
+ * Context: The last step of evict_inode(); does not sleep.
+ */
 void lanefs_icache_evict(struct inode *inode)
 {
 	if (!lanefs_own_icache(inode->i_sb))
@@ -264,7 +277,14 @@ static void lanefs_icache_list_shard(struct lanefs_shard *shard)
 	}
 }
 
-/* The umount begins, so nobody adds any: the VFS will look for inodes on its list. */
+/**
+ * lanefs_icache_list() - put all inodes in memory on the superblock's list
+ * @sbi: the file system
+ *
+ * The VFS looks for them there.
+ *
+ * Context: Before the VFS evicts all of them, when nobody adds any; may sleep.
+ */
 void lanefs_icache_list(struct lanefs_sb *sbi)
 {
 	unsigned int j;
@@ -302,7 +322,16 @@ void lanefs_set_links(struct inode *inode, unsigned int links)
 	inode->__i_nlink = links;
 }
 
-/* Whether there are inodes to be deleted when they are closed, which nobody could do read-only. */
+/**
+ * lanefs_any_unlinked() - tell whether inodes in memory are to be deleted when they are closed
+ * @sbi: the file system
+ *
+ * Nobody could do that read-only. With ablate=inodes the VFS counts them, and none are found
+ * here.
+ *
+ * Context: Any.
+ * Return: whether there are some.
+ */
 bool lanefs_any_unlinked(const struct lanefs_sb *sbi)
 {
 	u32 i;

@@ -274,6 +274,17 @@ static u64 lanefs_blocks_of(struct inode *inode)
 	return blocks;
 }
 
+/**
+ * lanefs_getattr() - tell the attributes of an inode (getattr)
+ * @idmap: of the mount
+ * @path: to the inode
+ * @stat: gets them
+ * @mask: of STATX_*, those that are asked for
+ * @flags: of AT_STATX_*; all are served alike
+ *
+ * Context: Takes li_tree_sem where a file with data seems to have no blocks; outside of handles.
+ * Return: 0.
+ */
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		   unsigned int flags)
 {
@@ -296,7 +307,17 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 	return 0;
 }
 
-/* As setattr_prepare(), which leaves what an open file allows to the file system. */
+/**
+ * lanefs_setattr_prepare() - check a change of attributes
+ * @idmap: of the mount
+ * @dentry: of the inode
+ * @attr: the change
+ *
+ * As setattr_prepare(), which leaves to the file system what an open file allows.
+ *
+ * Context: With i_rwsem.
+ * Return: 0, -EPERM: the inode is immutable, or the error of setattr_prepare().
+ */
 int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	if (IS_IMMUTABLE(d_inode(dentry)))
@@ -304,7 +325,16 @@ int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struc
 	return setattr_prepare(idmap, dentry, attr);
 }
 
-/* Everything but the size. */
+/**
+ * lanefs_setattr() - change attributes other than the size (setattr)
+ * @idmap: of the mount
+ * @dentry: of the inode
+ * @attr: the change
+ *
+ * Context: With i_rwsem, outside of handles.
+ * Return: 0, the error of lanefs_setattr_prepare(), -EROFS, or that of changing the ACL after the
+ * mode, which stays changed.
+ */
 int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);

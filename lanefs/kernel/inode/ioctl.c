@@ -78,6 +78,15 @@ static int lanefs_ioctl_set_label(struct file *file, const char __user *argument
 	return err;
 }
 
+/**
+ * lanefs_ioctl() - serve FITRIM, labels, the generation and shutdown (unlocked_ioctl)
+ * @file: any of the file system
+ * @command: which one
+ * @argument: in user memory
+ *
+ * Context: Outside of handles, without the inode's lock.
+ * Return: 0, -ENOTTY: another command, -EPERM, -EFAULT, -EINVAL, or the error of what it does.
+ */
 long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(file_inode(file)->i_sb);

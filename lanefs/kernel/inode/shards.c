@@ -20,6 +20,13 @@ static u64 lanefs_inode_region(const struct lanefs_domain *domain, unsigned int 
 	return max_t(u64, div_u64(runs * part, nr_cpu_ids) * LANEFS_SHARD_RUN, LANEFS_FIRST_INDEX);
 }
 
+/**
+ * lanefs_shards_start() - make the shards of a domain's inodes, and give each CPU its region
+ * @domain: the domain
+ *
+ * Context: At the mount.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_shards_start(struct lanefs_domain *domain)
 {
 	unsigned int shards = min_t(unsigned int, roundup_pow_of_two(nr_cpu_ids),
@@ -44,6 +51,12 @@ int lanefs_shards_start(struct lanefs_domain *domain)
 	return 0;
 }
 
+/**
+ * lanefs_shards_stop() - free the shards of a domain, if there are any
+ * @domain: the domain
+ *
+ * Context: When all inodes have left memory.
+ */
 void lanefs_shards_stop(struct lanefs_domain *domain)
 {
 	unsigned int i;

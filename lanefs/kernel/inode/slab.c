@@ -6,6 +6,13 @@
 
 static struct kmem_cache *lanefs_inode_cache;
 
+/**
+ * lanefs_alloc_inode() - allocate an inode, and set up its locks and lists (alloc_inode)
+ * @sb: the file system
+ *
+ * Context: May sleep for memory; within or outside of handles.
+ * Return: the inode, or NULL: there is no memory.
+ */
 struct inode *lanefs_alloc_inode(struct super_block *sb)
 {
 	struct lanefs_inode *li = alloc_inode_sb(sb, lanefs_inode_cache, GFP_KERNEL);
@@ -29,6 +36,12 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	return &li->vfs_inode;
 }
 
+/**
+ * lanefs_free_inode() - free the memory of an inode (free_inode)
+ * @inode: the inode, a grace period after its end, or one that nobody has seen
+ *
+ * Context: Any.
+ */
 void lanefs_free_inode(struct inode *inode)
 {
 	kmem_cache_free(lanefs_inode_cache, LANEFS_I(inode));
@@ -39,6 +52,12 @@ static void lanefs_inode_once(void *object)
 	inode_init_once(&((struct lanefs_inode *)object)->vfs_inode);
 }
 
+/**
+ * lanefs_inode_cache_init() - make the slab cache of inodes
+ *
+ * Context: When the module is loaded.
+ * Return: 0 or -ENOMEM.
+ */
 int __init lanefs_inode_cache_init(void)
 {
 	/* Targets of symbolic links are read from li_root. */
@@ -50,6 +69,11 @@ int __init lanefs_inode_cache_init(void)
 	return lanefs_inode_cache ? 0 : -ENOMEM;
 }
 
+/**
+ * lanefs_inode_cache_exit() - free the slab cache of inodes
+ *
+ * Context: When no file system is mounted; sleeps until the last inodes have been freed by RCU.
+ */
 void lanefs_inode_cache_exit(void)
 {
 	/* Inodes are freed after a grace period. */

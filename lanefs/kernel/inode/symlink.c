@@ -6,7 +6,16 @@
 #include "core/symlink.h"
 #include "inode/inode.h"
 
-/* Stores the target of a new link; a block must be reserved if it is long. */
+/**
+ * lanefs_symlink_store() - store the target of a new symbolic link
+ * @h: the handle
+ * @inode: the link, to be journaled afterwards
+ * @target: the target
+ * @length: its bytes; more than LANEFS_INLINE_SYMLINK take a block
+ *
+ * Context: In a handle of the inode's domain that has reserved a block.
+ * Return: 0 or the error of lanefs_buf_alloc().
+ */
 int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const char *target,
 			 unsigned int length)
 {
@@ -33,7 +42,14 @@ int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const cha
 	return 0;
 }
 
-/* Frees what the target takes. */
+/**
+ * lanefs_symlink_drop() - free the block of a symbolic link's target, if it has one
+ * @h: the handle
+ * @inode: the link, to be freed afterwards
+ *
+ * Context: In a handle of the inode's domain, when nobody else knows the inode.
+ * Return: 0 or the error of lanefs_free_blocks().
+ */
 int lanefs_symlink_drop(struct lanefs_handle *h, struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);

@@ -130,7 +130,15 @@ void lanefs_inode_journal(struct lanefs_handle *h, struct inode *inode, bool dat
 	spin_unlock(&li->li_journal_lock);
 }
 
-/* The VFS has changed times (or, with I_DIRTY_DATASYNC, more). */
+/**
+ * lanefs_dirty_inode() - journal an inode that the VFS has changed (dirty_inode)
+ * @inode: the inode
+ * @flags: of I_DIRTY_*; without I_DIRTY_DATASYNC only times have changed
+ *
+ * There is nobody to tell an error: where no handle is given out the change is lost.
+ *
+ * Context: As lanefs_handle_start().
+ */
 void lanefs_dirty_inode(struct inode *inode, int flags)
 {
 	struct lanefs_handle h;

@@ -82,7 +82,15 @@ static struct lanefs_buf *lanefs_xattr_new_block(struct lanefs_handle *h, struct
 	return buf;
 }
 
-/* Frees the attributes' block, if there is one. The caller journals or frees the inode. */
+/**
+ * lanefs_xattr_drop() - free the block of an inode's attributes, if there is one
+ * @h: the handle
+ * @inode: the inode, to be journaled or freed afterwards
+ *
+ * Context: In a handle of the inode's domain, with li_xattr_sem held for writing, or when nobody
+ * else knows the inode.
+ * Return: 0 or the error of lanefs_free_blocks().
+ */
 int lanefs_xattr_drop(struct lanefs_handle *h, struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -208,7 +216,16 @@ static int lanefs_xattr_init(struct inode *inode, const struct xattr *attributes
 	return err;
 }
 
-/* Labels a new inode, before it is journaled; `name` is NULL if it gets none. */
+/**
+ * lanefs_xattr_init_security() - store the attributes that security modules give to a new inode
+ * @h: the handle
+ * @inode: the inode, to be journaled afterwards
+ * @dir: its directory
+ * @name: its name there, or NULL: it gets none
+ *
+ * Context: In a handle of the inode's domain; takes li_xattr_sem.
+ * Return: 0, -ENOSPC, the error of a read, or of a security module.
+ */
 int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, struct inode *dir,
 			       const struct qstr *name)
 {
@@ -242,6 +259,17 @@ static ssize_t lanefs_xattr_list_one(const struct lanefs_xattr *entry, char *buf
 	return done + length;
 }
 
+/**
+ * lanefs_listxattr() - list the names of an inode's extended attributes (listxattr)
+ * @dentry: of the inode
+ * @buffer: gets the names, each with a zero byte; or NULL
+ * @size: of it in bytes
+ *
+ * Names of trusted.* take CAP_SYS_ADMIN.
+ *
+ * Context: Outside of handles; takes li_xattr_sem, and may sleep for a read.
+ * Return: the bytes of the names, -ERANGE: they are more than @size, or the error of the read.
+ */
 ssize_t lanefs_listxattr(struct dentry *dentry, char *buffer, size_t size)
 {
 	struct inode *inode = d_inode(dentry);

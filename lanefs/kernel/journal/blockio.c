@@ -2,7 +2,14 @@
 /* Reads or writes of many blocks that are under way together, and the wait for all of them. */
 #include "journal/blockio.h"
 
-/* False: there is no memory, and some are to be freed. */
+/**
+ * lanefs_pages_alloc() - allocate single pages
+ * @pages: an array of NULL
+ * @count: of its elements
+ *
+ * Context: May sleep for memory (GFP_KERNEL).
+ * Return: whether there was memory for all; if not, lanefs_pages_free() is to free those before.
+ */
 bool lanefs_pages_alloc(struct page **pages, u32 count)
 {
 	u32 i;
@@ -15,7 +22,13 @@ bool lanefs_pages_alloc(struct page **pages, u32 count)
 	return true;
 }
 
-/* Those that are there. */
+/**
+ * lanefs_pages_free() - free pages of an array
+ * @pages: the array, from the first NULL on without any
+ * @count: of its elements
+ *
+ * Context: Any.
+ */
 void lanefs_pages_free(struct page **pages, u32 count)
 {
 	u32 i;
@@ -44,7 +57,15 @@ static void lanefs_io_bio_ended(struct bio *bio)
 	lanefs_io_put(io);
 }
 
-/* @run: so many blocks are expected to follow each other. */
+/**
+ * lanefs_io_begin() - begin I/O of many blocks
+ * @io: the I/O
+ * @sbi: the file system
+ * @opf: operation and flags of all its bios
+ * @run: so many blocks are expected to follow each other
+ *
+ * Context: Any.
+ */
 void lanefs_io_begin(struct lanefs_io *io, struct lanefs_sb *sbi, blk_opf_t opf, u32 run)
 {
 	io->sbi = sbi;
@@ -67,6 +88,17 @@ static void lanefs_io_send(struct lanefs_io *io)
 	io->bio = NULL;
 }
 
+/**
+ * lanefs_io_add() - add a block to I/O
+ * @io: the I/O, begun and not submitted
+ * @block: its number
+ * @page: its contents, until the I/O has ended
+ *
+ * A block that does not continue the bio begins another one, and that before it is sent.
+ *
+ * Context: May sleep for memory. It asks for it with GFP_KERNEL, so the caller says where reclaim
+ * must not enter the file system (memalloc_nofs_save()).
+ */
 void lanefs_io_add(struct lanefs_io *io, u64 block, struct page *page)
 {
 	if (io->bio && (io->next != block || !bio_add_page(io->bio, page, LANEFS_BLOCK_SIZE, 0)))
@@ -81,14 +113,25 @@ void lanefs_io_add(struct lanefs_io *io, u64 block, struct page *page)
 	io->next = block + 1;
 }
 
-/* After the last block. */
+/**
+ * lanefs_io_submit() - send the rest of I/O, after its last block
+ * @io: the I/O
+ *
+ * Context: May sleep.
+ */
 void lanefs_io_submit(struct lanefs_io *io)
 {
 	lanefs_io_send(io);
 	lanefs_io_put(io);
 }
 
-/* Until all has ended; its error. Nothing, if that was waited for or none was begun. */
+/**
+ * lanefs_io_wait() - wait until all of submitted I/O has ended
+ * @io: the I/O, or zeros; what was waited for needs no wait
+ *
+ * Context: May sleep.
+ * Return: 0 or the error of a bio.
+ */
 int lanefs_io_wait(struct lanefs_io *io)
 {
 	if (!io->under_way)

@@ -382,6 +382,14 @@ void lanefs_cache_destroy(struct lanefs_journal *journal)
 	xa_destroy(&journal->j_cache);
 }
 
+/**
+ * lanefs_cache_count() - count the metadata blocks in memory (count_objects)
+ * @shrinker: the mount's
+ * @sc: not used
+ *
+ * Context: In reclaim.
+ * Return: their number, or SHRINK_EMPTY.
+ */
 unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
@@ -415,6 +423,16 @@ static unsigned long lanefs_cache_shrink(struct lanefs_journal *journal, unsigne
 	return freed;
 }
 
+/**
+ * lanefs_cache_scan() - free metadata blocks that nobody uses, and that are in place (scan_objects)
+ * @shrinker: the mount's
+ * @sc: how many to look at, all domains together
+ *
+ * If there are none, the checkpoint threads are asked to write blocks in place.
+ *
+ * Context: In reclaim, also from within a handle; takes j_cache_lock.
+ * Return: how many were freed.
+ */
 unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);

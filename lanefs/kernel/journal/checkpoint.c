@@ -140,7 +140,15 @@ static int lanefs_home_write_batch(struct lanefs_journal *journal, struct lanefs
 	return io.err;
 }
 
-/* Writes where the journal begins: j_tail and j_tail_seq. */
+/**
+ * lanefs_write_tail() - write where the journal begins, j_tail and j_tail_seq, in the current epoch
+ * @journal: the domain's
+ *
+ * The device's cache is flushed before, and the write is durable.
+ *
+ * Context: With j_checkpoint_mutex, or before the journal runs; sleeps for the write.
+ * Return: 0 or the error of the write.
+ */
 int lanefs_write_tail(struct lanefs_journal *journal)
 {
 	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);

@@ -163,9 +163,16 @@ static void lanefs_commit_and_unlock(struct lanefs_journal *journal)
 	memalloc_nofs_restore(nofs);
 }
 
-/*
- * Asks for the commit of the transaction; `thread`: of the thread, for the caller may not wait. Also
- * where it was requested before: that may have left it to a waiter who gets no CPU.
+/**
+ * lanefs_commit_request() - ask for the commit of a transaction, without waiting for it
+ * @journal: the domain's
+ * @seq: the transaction
+ * @thread: have the thread do it, as the caller may not wait; else a waiter does, if waiters commit
+ *
+ * The thread is woken also where it was asked before: that may have left it to a waiter that gets
+ * no CPU.
+ *
+ * Context: Takes j_lock; does not sleep.
  */
 void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread)
 {

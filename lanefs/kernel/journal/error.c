@@ -2,7 +2,15 @@
 /* The end of all changes after an error, as a journal that lost one cannot go on. */
 #include "journal/journal.h"
 
-/* Stops all changes: what is not stable is given up, and the next mount recovers. */
+/**
+ * lanefs_abort() - stop all changes
+ * @sbi: the file system
+ *
+ * What is not stable is given up, and the next mount recovers. Tasks that wait to join a
+ * transaction, or for a commit, get an error.
+ *
+ * Context: As lanefs_error(); does not sleep.
+ */
 void lanefs_abort(struct lanefs_sb *sbi)
 {
 	struct super_block *sb = sbi->s_vfs;
@@ -34,9 +42,14 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	wake_up_all(&sbi->s_wait_flushed);
 }
 
-/*
- * The same where the device is lost, or is to be taken for lost: what is cached may be newer than
- * what the next mount finds, so it is not read any more. After damage alone reads go on.
+/**
+ * lanefs_shutdown() - stop all changes, and all reads
+ * @sbi: the file system
+ *
+ * As lanefs_abort(), where the device is lost, or is to be taken for lost: what is cached may be
+ * newer than what the next mount finds. After damage alone reads go on.
+ *
+ * Context: As lanefs_error(); does not sleep.
  */
 void lanefs_shutdown(struct lanefs_sb *sbi)
 {

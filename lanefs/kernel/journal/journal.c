@@ -10,6 +10,12 @@
 
 static struct kmem_cache *lanefs_journal_cache;
 
+/**
+ * lanefs_journal_cache_init() - make the slab cache of journals
+ *
+ * Context: When the module is loaded.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_journal_cache_init(void)
 {
 	lanefs_journal_cache = kmem_cache_create("lanefs_journal", sizeof(struct lanefs_journal), 0,
@@ -17,6 +23,11 @@ int lanefs_journal_cache_init(void)
 	return lanefs_journal_cache ? 0 : -ENOMEM;
 }
 
+/**
+ * lanefs_journal_cache_exit() - free the slab cache of journals
+ *
+ * Context: When no file system is mounted.
+ */
 void lanefs_journal_cache_exit(void)
 {
 	kmem_cache_destroy(lanefs_journal_cache);
@@ -66,6 +77,14 @@ struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
 	return journal;
 }
 
+/**
+ * lanefs_journal_free() - free a journal, with its cache of metadata blocks
+ * @journal: the domain's, which does not run, or NULL
+ *
+ * What is not in place yet is given up.
+ *
+ * Context: At the end of the mount, when all others have put their blocks.
+ */
 void lanefs_journal_free(struct lanefs_journal *journal)
 {
 	if (!journal)

@@ -349,7 +349,17 @@ static void lanefs_recovery_report(const struct lanefs_recovery *recovery, ktime
 		div_u64(ms, 1000), ms - 1000 * div_u64(ms, 1000));
 }
 
-/* Afterwards the file system is consistent in place, and durable; the journals are not void yet. */
+/**
+ * lanefs_recover() - replay the journals up to the cut after a crash
+ * @sbi: the file system
+ *
+ * Afterwards the file system is consistent in place, and durable; the journals are not void yet.
+ * After an error the next mount begins anew.
+ *
+ * Context: At the mount, before other metadata is read; sleeps for I/O.
+ * Return: 0, -EUCLEAN: the superblock of a domain is damaged, or a journal lacks what was
+ * committed, -ENOMEM, or the error of an I/O.
+ */
 int lanefs_recover(struct lanefs_sb *sbi)
 {
 	struct lanefs_recovery recovery = { .sbi = sbi };

@@ -31,7 +31,15 @@ static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copi
 	return err;
 }
 
-/* Writes block 0 with this state and the current epoch, and then, if asked to, the copies. */
+/**
+ * lanefs_write_super() - write block 0 with the current epoch, durably
+ * @sbi: the file system
+ * @state: LANEFS_STATE_CLEAN or LANEFS_STATE_MOUNTED; that there was damage is added
+ * @copies: write those in the domains as well, afterwards and not flushed
+ *
+ * Context: Outside of handles; takes s_super_mutex, and sleeps for the writes.
+ * Return: 0 or the error of a write.
+ */
 int lanefs_write_super(struct lanefs_sb *sbi, u32 state, bool copies)
 {
 	int err;
@@ -42,7 +50,13 @@ int lanefs_write_super(struct lanefs_sb *sbi, u32 state, bool copies)
 	return err;
 }
 
-/* LANEFS_LABEL_MAX bytes, zero-padded. */
+/**
+ * lanefs_get_label() - copy the label
+ * @sbi: the file system
+ * @label: gets LANEFS_LABEL_MAX bytes, padded by zeros: none ends a label of that length
+ *
+ * Context: Outside of handles; takes s_super_mutex.
+ */
 void lanefs_get_label(struct lanefs_sb *sbi, char *label)
 {
 	mutex_lock(&sbi->s_super_mutex);
@@ -50,6 +64,15 @@ void lanefs_get_label(struct lanefs_sb *sbi, char *label)
 	mutex_unlock(&sbi->s_super_mutex);
 }
 
+/**
+ * lanefs_set_label() - change the label, on the device as well
+ * @sbi: the file system
+ * @label: LANEFS_LABEL_MAX bytes, padded by zeros
+ *
+ * Context: Outside of handles; takes s_super_mutex, and sleeps for writes of block 0 and its
+ * copies.
+ * Return: 0, or the error of a write: then the label in memory is the old one.
+ */
 int lanefs_set_label(struct lanefs_sb *sbi, const char *label)
 {
 	struct lanefs_super_block *super = lanefs_super_of(sbi);

@@ -252,9 +252,15 @@ void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal)
 	lanefs_group_prepare(domain, number);
 }
 
-/*
- * Reserved blocks were not found: their bitmap cannot be read, which has been reported, or there is
- * damage. Returns the error for the caller.
+/**
+ * lanefs_reserved_missing() - judge why blocks that were reserved were not found
+ * @domain: whose blocks
+ * @err: of lanefs_take_blocks()
+ *
+ * Fewer free blocks than reserved are damage. A bitmap that cannot be read has been reported.
+ *
+ * Context: As lanefs_error().
+ * Return: -EUCLEAN for -ENOSPC, else @err.
  */
 int lanefs_reserved_missing(struct lanefs_domain *domain, int err)
 {

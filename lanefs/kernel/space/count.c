@@ -41,14 +41,26 @@ static void lanefs_count_work(struct work_struct *work)
 	lanefs_count_end(domain, more);
 }
 
+/**
+ * lanefs_count_init() - prepare a domain for the count of what is free
+ * @domain: the domain
+ *
+ * Context: At the mount.
+ */
 void lanefs_count_init(struct lanefs_domain *domain)
 {
 	INIT_WORK(&domain->d_count_work, lanefs_count_work);
 	init_waitqueue_head(&domain->d_wait_count);
 }
 
-/*
- * Begins to count. `step` counts some of a domain: 1: there is more; 0: that was all; or an error.
+/**
+ * lanefs_count_start() - begin to count what is free, in the background
+ * @sbi: the file system
+ * @step: counts some of a domain, with GFP_NOIO and no handle: 1: there is more; 0: that was all;
+ *	or an error, which aborts
+ *
+ * Context: At the mount.
+ * Return: 0 or -ENOMEM.
  */
 int lanefs_count_start(struct lanefs_sb *sbi, lanefs_count_fn *step)
 {
@@ -64,7 +76,14 @@ int lanefs_count_start(struct lanefs_sb *sbi, lanefs_count_fn *step)
 	return 0;
 }
 
-/* Ends the count, whether it was begun or not, when only who reads statistics waits for it. */
+/**
+ * lanefs_count_stop() - end the count, whether it was begun or not
+ * @sbi: the file system
+ *
+ * A task that still waits for it, as for statistics, gets -ESHUTDOWN.
+ *
+ * Context: At the end of the mount; waits for the work.
+ */
 void lanefs_count_stop(struct lanefs_sb *sbi)
 {
 	struct lanefs_domain *domain;
@@ -80,7 +99,15 @@ void lanefs_count_stop(struct lanefs_sb *sbi)
 		destroy_workqueue(sbi->s_count);
 }
 
-/* Looks at some blocks of a bitmap from *next on: 1: there are more; 0: that was all; or an error. */
+/**
+ * lanefs_count_next() - look at the next blocks of a bitmap
+ * @domain: the domain
+ * @bitmap: the bitmap
+ * @next: its first block that was not looked at yet; goes on with them
+ *
+ * Context: In the count's work; sleeps for reads.
+ * Return: 1: there are more; 0: that was all; or the error of lanefs_bitmap_scan().
+ */
 int lanefs_count_next(struct lanefs_domain *domain, const struct lanefs_bitmap *bitmap, u64 *next)
 {
 	u64 from = *next;
@@ -89,7 +116,12 @@ int lanefs_count_next(struct lanefs_domain *domain, const struct lanefs_bitmap *
 	return lanefs_bitmap_scan(domain, bitmap, from, *next) ?: *next < bitmap->blocks;
 }
 
-/* More is free than was known. */
+/**
+ * lanefs_count_progress() - tell waiting tasks that more is free than was known
+ * @domain: the domain
+ *
+ * Context: Any, after the counts are changed.
+ */
 void lanefs_count_progress(struct lanefs_domain *domain)
 {
 	/* After the counts, before the look for those who wait. */
@@ -98,15 +130,25 @@ void lanefs_count_progress(struct lanefs_domain *domain)
 		wake_up_all(&domain->d_wait_count);
 }
 
-/* How far the count is, before a look at what is free; less than 0: it is over. */
+/**
+ * lanefs_count_seen() - tell how far a domain's count is
+ * @domain: the domain
+ *
+ * Context: Any, before a look at what is free.
+ * Return: the blocks of bitmaps that are counted, or less than 0: the count is over.
+ */
 s64 lanefs_count_seen(const struct lanefs_domain *domain)
 {
 	return smp_load_acquire(&domain->d_count_over) ? -1 : atomic64_read_acquire(&domain->d_counts);
 }
 
-/*
- * After a look that found too little, before which the count was as far as *seen: waits until it is
- * further, for another look. False, without a wait: it was over.
+/**
+ * lanefs_count_more() - wait until more is counted, after a look that found too little
+ * @domain: the domain
+ * @seen: of lanefs_count_seen() before that look; then of now
+ *
+ * Context: May sleep, also in a handle or under li_tree_sem, as the count takes neither.
+ * Return: whether to look again; false without a wait: the count was over.
  */
 bool lanefs_count_more(struct lanefs_domain *domain, s64 *seen)
 {
@@ -117,7 +159,13 @@ bool lanefs_count_more(struct lanefs_domain *domain, s64 *seen)
 	return true;
 }
 
-/* Waits until all is counted. -EINTR: the task is to die; or the error that ended the count. */
+/**
+ * lanefs_count_wait() - wait until all that is free is counted
+ * @sbi: the file system
+ *
+ * Context: Sleeps until then, or the task is to die; also in a handle, as lanefs_count_more().
+ * Return: 0, -EINTR: the task is to die, or the error that ended the count.
+ */
 int lanefs_count_wait(struct lanefs_sb *sbi)
 {
 	struct lanefs_domain *domain;

@@ -44,6 +44,12 @@ static void lanefs_discard_work(struct work_struct *work)
 	}
 }
 
+/**
+ * lanefs_discard_init() - prepare a domain for discards
+ * @domain: the domain
+ *
+ * Context: At the mount.
+ */
 void lanefs_discard_init(struct lanefs_domain *domain)
 {
 	spin_lock_init(&domain->d_discard_lock);
@@ -82,7 +88,12 @@ const struct lanefs_journal_ops lanefs_space_ops = {
 	.freed_stable = lanefs_freed_stable,
 };
 
-/* Waits until all that was freed, and is stable, can be used again. */
+/**
+ * lanefs_discard_wait() - wait until all that was freed, and is stable, can be used again
+ * @sbi: the file system
+ *
+ * Context: Sleeps for discards of the device, which take no handle and no page.
+ */
 void lanefs_discard_wait(struct lanefs_sb *sbi)
 {
 	u32 i;
@@ -204,6 +215,17 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	return err;
 }
 
+/**
+ * lanefs_ioctl_trim() - discard free blocks (FITRIM)
+ * @file: any of the file system
+ * @argument: range and shortest run in bytes; gets the bytes that were discarded
+ *
+ * Context: Outside of handles; waits for the count of free blocks, takes d_trim_mutex for up to
+ * LANEFS_TRIM_BLOCKS at a time, and sleeps for the discards.
+ * Return: 0, -EPERM, -EOPNOTSUPP: the device discards nothing, -EFAULT, -EINVAL: the range is
+ * outside of the file system, or less than a block, -EROFS, -EINTR or -ERESTARTSYS: the task is to
+ * die, or the error of the count or of a discard.
+ */
 int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument)
 {
 	struct super_block *sb = file_inode(file)->i_sb;

@@ -68,7 +68,13 @@ static int lanefs_group_see(struct lanefs_domain *domain, u32 number, const void
 	return 0;
 }
 
-/* Counts some groups: 1: there are more; 0: those were all; or an error. */
+/**
+ * lanefs_groups_count() - count the free blocks of some groups
+ * @domain: the domain
+ *
+ * Context: In the background count (count.c) alone; takes g_lock, and no handle.
+ * Return: 1: there are more; 0: those were all; or the error of lanefs_count_next().
+ */
 int lanefs_groups_count(struct lanefs_domain *domain)
 {
 	const struct lanefs_bitmap bitmap = {
@@ -82,6 +88,15 @@ int lanefs_groups_count(struct lanefs_domain *domain)
 	return lanefs_count_next(domain, &bitmap, &domain->d_count_groups);
 }
 
+/**
+ * lanefs_groups_start() - make the groups of a domain, none of which is counted, and its segments
+ * @domain: the domain
+ *
+ * After an error lanefs_groups_stop() is to follow.
+ *
+ * Context: At the mount, for many domains at once.
+ * Return: 0 or -ENOMEM.
+ */
 int lanefs_groups_start(struct lanefs_domain *domain)
 {
 	u64 blocks = domain->d_layout.end - domain->d_layout.base;
@@ -103,6 +118,12 @@ int lanefs_groups_start(struct lanefs_domain *domain)
 	return lanefs_segments_start(domain);
 }
 
+/**
+ * lanefs_groups_stop() - free the groups and segments of a domain, if there are any
+ * @domain: the domain
+ *
+ * Context: At the end of the mount, before lanefs_journal_free(): it puts blocks.
+ */
 void lanefs_groups_stop(struct lanefs_domain *domain)
 {
 	u32 i;
@@ -203,9 +224,15 @@ void lanefs_group_prepare(struct lanefs_domain *domain, u32 number)
 		spin_unlock(&group->g_lock);
 }
 
-/*
- * Before a handle that is to free these blocks: has their bitmaps in memory, since a commit would
- * wait for the reads. Whoever needs a bitmap that cannot be read gets the error.
+/**
+ * lanefs_free_prepare() - have the bitmaps in memory that freeing these blocks changes
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many, at least one
+ *
+ * The task that needs a bitmap that cannot be read gets the error.
+ *
+ * Context: Before a handle, as a commit would wait for the reads.
  */
 void lanefs_free_prepare(struct lanefs_domain *domain, u64 start, u64 count)
 {
@@ -216,7 +243,15 @@ void lanefs_free_prepare(struct lanefs_domain *domain, u64 start, u64 count)
 		lanefs_group_prepare(domain, number);
 }
 
-/* Whether that needs no read. */
+/**
+ * lanefs_free_prepared() - tell whether freeing these blocks needs no read
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many, at least one
+ *
+ * Context: Any.
+ * Return: whether it needs none, for the moment: reclaim may take a bitmap away.
+ */
 bool lanefs_free_prepared(const struct lanefs_domain *domain, u64 start, u64 count)
 {
 	u32 number;
@@ -253,6 +288,14 @@ static bool lanefs_group_unload(struct lanefs_domain *domain, struct lanefs_grou
 	return true;
 }
 
+/**
+ * lanefs_groups_cached() - count the block bitmaps in memory (count_objects)
+ * @shrinker: the mount's
+ * @sc: not used
+ *
+ * Context: In reclaim.
+ * Return: their number, or SHRINK_EMPTY.
+ */
 unsigned long lanefs_groups_cached(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
@@ -264,6 +307,16 @@ unsigned long lanefs_groups_cached(struct shrinker *shrinker, struct shrink_cont
 	return count ?: SHRINK_EMPTY;
 }
 
+/**
+ * lanefs_groups_scan() - take block bitmaps out of memory (scan_objects)
+ * @shrinker: the mount's
+ * @sc: how many to look at, all domains together
+ *
+ * One that differs from its block, or was wanted since the last look, stays.
+ *
+ * Context: In reclaim, also from within a handle; tries d_bitmaps_mutex, and takes g_lock.
+ * Return: how many were freed.
+ */
 unsigned long lanefs_groups_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);

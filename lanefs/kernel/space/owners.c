@@ -3,7 +3,19 @@
 #include "core/owner.h"
 #include "space/space.h"
 
-/* Inode `ino` maps `count` logical blocks from `logical` on to the domain's blocks from `start` on. */
+/**
+ * lanefs_owners_set() - note in the owner table whose a log's blocks are
+ * @h: the handle
+ * @domain: whose blocks
+ * @start: the first one
+ * @count: how many
+ * @ino: number of the inode that maps them
+ * @logical: its logical block that is the first one
+ *
+ * Context: In a handle of the domain, a credit of which each block of the table takes; the blocks
+ * are the caller's. May sleep for reads; takes b_mutex.
+ * Return: 0 or the error of lanefs_buf_read(), after some entries may have been set.
+ */
 int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count,
 		      u64 ino, u64 logical)
 {

@@ -27,7 +27,16 @@ struct lanefs_scan {
 	struct lanefs_scan_chunk chunk[2];
 };
 
-/* The bits among the first `count` that are not set. Most bitmaps are empty or full. */
+/**
+ * lanefs_zero_bits() - count the bits that are not set
+ * @bits: little-endian, as on disk
+ * @count: of the first so many
+ *
+ * It is fast for what is all zeros or ones, as most bitmaps are.
+ *
+ * Context: Any.
+ * Return: their number.
+ */
 u32 lanefs_zero_bits(const void *bits, u32 count)
 {
 	u8 first = *(const u8 *)bits;
@@ -108,10 +117,18 @@ static int lanefs_scan_all(struct lanefs_scan *scan)
 	return err;
 }
 
-/*
- * Reads the blocks of a bitmap from its block `from` on to before `end`, and has `see` look at the
- * bits of each that is not known; its error. What is not known has not changed since the mount, or
- * since it was written in place.
+/**
+ * lanefs_bitmap_scan() - read blocks of a bitmap, and look at each that is not known
+ * @domain: the domain
+ * @bitmap: the bitmap; its see() gets the bits
+ * @from: the first block, of the bitmap's
+ * @end: behind the last one
+ *
+ * What is not known has not changed since the mount, or since it was written in place.
+ *
+ * Context: Sleeps for reads and memory (GFP_KERNEL); holds no lock where it calls known() and
+ * see().
+ * Return: 0, -ENOMEM, the error of see(), or, after an abort, -EUCLEAN or that of a read.
  */
 int lanefs_bitmap_scan(struct lanefs_domain *domain, const struct lanefs_bitmap *bitmap, u64 from,
 		       u64 end)
@@ -144,7 +161,14 @@ static void lanefs_domain_step(struct work_struct *work)
 	part->err = part->step(part->domain);
 }
 
-/* Has all domains do it, as many at the same time as there are CPUs; the first domain's error. */
+/**
+ * lanefs_each_domain() - have all domains take a step, as many at the same time as there are CPUs
+ * @sbi: the file system
+ * @step: what to do, in a worker
+ *
+ * Context: At the mount, or a remount; sleeps until all have done it.
+ * Return: 0, -ENOMEM, or the error of the first domain that has one.
+ */
 int lanefs_each_domain(struct lanefs_sb *sbi, int (*step)(struct lanefs_domain *domain))
 {
 	struct lanefs_domain_work *parts;

@@ -121,7 +121,16 @@ void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *b
 	}
 }
 
-/* Adds those with n of LANEFS_VALID_PARTS parts of their blocks in use, rounded up, to segments[n]. */
+/**
+ * lanefs_segments_valid() - count segments by the part of their blocks in use
+ * @domain: the domain, of a log
+ * @segments: LANEFS_VALID_PARTS + 1 counts, to which they are added: segments[n] of those with n
+ *	parts in use, rounded up
+ *
+ * Segments that no stream may have do not count.
+ *
+ * Context: May sleep; without locks, so what it sees may be old.
+ */
 void lanefs_segments_valid(const struct lanefs_domain *domain, u64 *segments)
 {
 	const struct lanefs_segment *segment;
@@ -153,7 +162,14 @@ u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit)
 	return lanefs_segment_end(bit);
 }
 
-/* Whether to begin to collect, or, when that was begun, to go on. */
+/**
+ * lanefs_segments_low() - tell whether collectors are to work in a domain
+ * @domain: the domain, of a log
+ * @collecting: they do, and may stop only when more segments are free
+ *
+ * Context: Any; without locks.
+ * Return: whether they are; false as long as the free segments are not counted.
+ */
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 {
 	u32 part = div_u64((u64)domain->d_log_segments * READ_ONCE(domain->d_sbi->s_gc_low), 100);

@@ -29,6 +29,12 @@ static u64 lanefs_space_kept(const struct lanefs_domain *domain, enum lanefs_res
 	       purpose == LANEFS_FOR_METADATA ? keep : 0;
 }
 
+/**
+ * lanefs_space_init() - prepare a domain's locks, lists and streams of blocks and segments
+ * @domain: the domain, with d_slots
+ *
+ * Context: At the mount.
+ */
 void lanefs_space_init(struct lanefs_domain *domain)
 {
 	int cpu;
@@ -55,7 +61,13 @@ void lanefs_space_start(struct lanefs_domain *domain)
 			   2ULL * LANEFS_FREE_BATCH * num_possible_cpus();
 }
 
-/* At the mount: new data leaves so many blocks more, as a log that is full cannot be collected. */
+/**
+ * lanefs_space_keep() - keep more blocks from new data, as a log that is full cannot be collected
+ * @domain: the domain, after lanefs_space_start()
+ * @blocks: so many more
+ *
+ * Context: At the mount, once.
+ */
 void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks)
 {
 	domain->d_kept = blocks;
@@ -104,7 +116,16 @@ static void lanefs_space_gather(struct lanefs_domain *domain)
 	spin_unlock(&domain->d_batch_lock);
 }
 
-/* Blocks that are free or pending: of everybody, and of those the ones that data can have. */
+/**
+ * lanefs_space_count() - count the blocks of a domain that are free or pending
+ * @domain: the domain
+ * @for_data: of them, those that data can have
+ *
+ * Pending ones are free when the transactions that freed them are stable.
+ *
+ * Context: Takes d_batch_lock.
+ * Return: their number, as far as the free ones are counted (count.c).
+ */
 s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data)
 {
 	/* First what becomes free, or it might be in neither; it may be in both for a moment. */
@@ -129,7 +150,15 @@ static u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 	return room;
 }
 
-/* Whether data finds so many blocks in all domains together. */
+/**
+ * lanefs_data_fits() - tell whether data finds so many blocks in all domains together
+ * @sbi: the file system
+ * @blocks: how many
+ *
+ * Context: May wait until all is counted after a mount.
+ * Return: whether it does, for the moment, with those that are freed and not stable; false also if
+ * that wait fails.
+ */
 bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks)
 {
 	return blocks <= lanefs_data_room_all(sbi) ||
@@ -303,6 +332,13 @@ int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 co
 	return 0;
 }
 
+/**
+ * lanefs_delayed_anywhere() - tell whether any domain has blocks reserved for delayed allocation
+ * @sbi: the file system
+ *
+ * Context: Any; the counts of the CPUs are read one after the other, so the answer may be old.
+ * Return: whether one has.
+ */
 bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi)
 {
 	u32 i;
@@ -313,9 +349,15 @@ bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi)
 	return false;
 }
 
-/*
- * Before blocks are reserved for data, with no page locked: where few are free, waits until nobody
- * makes room under s_space_mutex. Who does would find it taken else, and fail for want of it.
+/**
+ * lanefs_space_queue() - wait for the task that makes room under s_space_mutex
+ * @domain: of the inode that is to get blocks
+ *
+ * Only where few blocks are free: else that task would find the room taken, and fail for want of
+ * it.
+ *
+ * Context: Before blocks are reserved for data; outside of handles, with no page locked, as the
+ * task has delayed data written.
  */
 void lanefs_space_queue(struct lanefs_domain *domain)
 {

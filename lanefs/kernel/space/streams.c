@@ -105,10 +105,18 @@ static int lanefs_stream_load(struct lanefs_domain *domain, struct lanefs_stream
 	return err;
 }
 
-/*
- * The next block of the stream, from those that were taken from the free ones (space.c). In memory
- * only: lanefs_use_blocks() is to follow, or lanefs_give_blocks(). `keep`: so many free segments are
- * left to others. False: then there is none.
+/**
+ * lanefs_stream_take() - take the next block of a stream's segment, or the first of a new one
+ * @domain: whose block
+ * @stream: the stream
+ * @keep: so many free segments are left to others
+ * @block: its number
+ *
+ * In memory only: lanefs_use_blocks() is to follow, or lanefs_give_blocks().
+ *
+ * Context: The caller has taken a block from the count of free ones. Takes st_lock, and g_lock
+ * within; sleeps without them for the read of a bitmap.
+ * Return: whether there is one; false: no segment is free, or its bitmap cannot be read.
  */
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block)
@@ -134,9 +142,15 @@ bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stre
 	return taken;
 }
 
-/*
- * Takes a block for this CPU's data, or the next hole; a segment is left to each collector. Errors
- * are those of lanefs_take_blocks().
+/**
+ * lanefs_stream_take_data() - take a block for this CPU's data
+ * @domain: whose block
+ * @block: its number
+ *
+ * From the CPU's stream, and where no segment is free but those kept for collectors, the next hole.
+ *
+ * Context: As lanefs_stream_take().
+ * Return: 0 or the error of lanefs_take_blocks().
  */
 int lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block)
 {

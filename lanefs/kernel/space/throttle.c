@@ -40,7 +40,16 @@ static bool lanefs_throttle_over(struct lanefs_domain *domain)
 	       !READ_ONCE(domain->d_sbi->s_collecting) || READ_ONCE(domain->d_sbi->s_aborted);
 }
 
-/* -EINTR: the task is to die. */
+/**
+ * lanefs_throttle_wait() - wait for segments of a log, so that collectors catch up with writers
+ * @domain: of the inode, without a free segment for data
+ *
+ * Waits up to LANEFS_THROTTLE jiffies; with strict=on until a segment is free, or collectors have
+ * nothing to collect. Before that it waits for free segments to be counted.
+ *
+ * Context: Before handles, pages and locks of the inode.
+ * Return: 0, or -EINTR: the task is to die.
+ */
 int lanefs_throttle_wait(struct lanefs_domain *domain)
 {
 	bool strict = READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON;

@@ -129,7 +129,17 @@ static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victi
 	return false;
 }
 
-/* The same; ablate=cvs: one collector at a time. */
+/**
+ * lanefs_victim_take() - take a segment that costs little to collect
+ * @domain: whose segments
+ * @victim: gets the segment; goes on where its last look ended
+ *
+ * It is the best of LANEFS_LOOK groups, or, where none is worth it there, of the next ones.
+ *
+ * Context: In a collector, on its CPU; takes g_lock, and may sleep. With ablate=cvs one at a time
+ * (d_victims_mutex).
+ * Return: whether one is worth it.
+ */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
 	bool concurrent = !lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_CVS), found;
@@ -142,7 +152,19 @@ bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *vict
 	return found;
 }
 
-/* Which blocks of `count` from bit `bit` on, of one segment, are in use, by their numbers from there. */
+/**
+ * lanefs_victim_used() - tell which blocks of a part of a segment are in use
+ * @domain: whose segment
+ * @number: of its group
+ * @bit: of the group, of the first block
+ * @count: how many
+ * @used: a bit for each, from @bit on
+ *
+ * Also those that are being written, or whose freeing is not stable.
+ *
+ * Context: Takes g_lock; may sleep for the read of the bitmap.
+ * Return: 0 or the error of that.
+ */
 int lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
 			unsigned long *used)
 {
@@ -172,6 +194,14 @@ static bool lanefs_victim_held(const struct lanefs_group *group,
 	return segment->state == LANEFS_SEGMENT_VICTIM && segment->turn == victim->turn;
 }
 
+/**
+ * lanefs_victim_whole() - tell whether a victim is the collector's still
+ * @domain: whose segment
+ * @victim: of lanefs_victim_take()
+ *
+ * Context: Takes g_lock.
+ * Return: whether no block of it was taken since.
+ */
 bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim)
 {
 	struct lanefs_group *group = &domain->d_groups[victim->number];
@@ -183,7 +213,16 @@ bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victi
 	return whole;
 }
 
-/* Gives up the victim: its used blocks cannot be moved, or their transaction is not stable yet. */
+/**
+ * lanefs_victim_give() - give up a victim
+ * @domain: whose segment
+ * @victim: of lanefs_victim_take()
+ *
+ * Its blocks in use cannot be moved, or become free when a transaction is stable. Does nothing if a
+ * block of it was taken since.
+ *
+ * Context: Takes g_lock.
+ */
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim)
 {
 	struct lanefs_group *group = &domain->d_groups[victim->number];
@@ -199,9 +238,15 @@ void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim
 	spin_unlock(&group->g_lock);
 }
 
-/*
- * Whether a collector empties the segment that the block is in: not locked, with its page in
- * li_writeouts.
+/**
+ * lanefs_segments_emptied() - tell whether a collector empties the segment that a block is in
+ * @sb: the file system, a log
+ * @block: one of data
+ *
+ * A collector that begins afterwards waits for the page (lanefs_writeout_wait()).
+ *
+ * Context: With the block's page in li_writeouts; takes no lock.
+ * Return: whether one does.
  */
 bool lanefs_segments_emptied(struct super_block *sb, u64 block)
 {

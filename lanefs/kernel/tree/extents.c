@@ -100,7 +100,14 @@ int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 	return err;
 }
 
-/* The last extent; length 0: there is none. */
+/**
+ * lanefs_map_last() - look up the last extent of a file
+ * @inode: the file
+ * @map: the extent; length 0: there is none
+ *
+ * Context: Under li_tree_sem.
+ * Return: 0, -EUCLEAN: the extent is damaged, or the error of a read.
+ */
 int lanefs_map_last(struct inode *inode, struct lanefs_map *map)
 {
 	struct lanefs_records records;
@@ -221,7 +228,17 @@ int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct
 	return lanefs_map_change(h, inode, LANEFS_INSERT, *map);
 }
 
-/* Maps what is a hole, or one extent, or part of one; it does not free what was mapped. */
+/**
+ * lanefs_map_replace() - map blocks in place of a hole, or of one extent or a part of it
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @map: an extent over at most two leaves
+ *
+ * It does not free what was mapped.
+ *
+ * Context: As lanefs_map_insert().
+ * Return: 0 or the error of the tree.
+ */
 int lanefs_map_replace(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map)
 {
 	return lanefs_map_change(h, inode, LANEFS_REPLACE, *map);
@@ -246,7 +263,15 @@ int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical,
 	return lanefs_map_change(h, inode, LANEFS_REMOVE, map);
 }
 
-/* Makes two extents of one, so that one begins at the logical block. */
+/**
+ * lanefs_map_split() - make two extents of one, so that one begins at a logical block
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @logical: the block; nothing if none is mapped there, or an extent begins there
+ *
+ * Context: As lanefs_map_insert().
+ * Return: 0 or the error of the tree.
+ */
 int lanefs_map_split(struct lanefs_handle *h, struct inode *inode, u64 logical)
 {
 	struct lanefs_map map = { .logical = logical, .length = 1 };
@@ -278,9 +303,17 @@ static void lanefs_leaf_shift(struct lanefs_handle *h, struct inode *inode,
 	lanefs_records_changed(inode, path, count);
 }
 
-/*
- * Moves the extents of one leaf, the next one that has any behind the hole of `by` blocks at *at, down
- * into it; *at is then the end of what has moved. 1: there may be more; 0: there were none.
+/**
+ * lanefs_map_shift_down() - move the extents of one leaf down, into the hole before them
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @at: logical block of the hole; then the end of what has moved, where it is now
+ * @by: its length in blocks
+ *
+ * The leaf is the next one that has extents behind the hole.
+ *
+ * Context: As lanefs_map_insert(); needs no reserved blocks.
+ * Return: 1: there may be more; 0: there were none; or the error of a read.
  */
 int lanefs_map_shift_down(struct lanefs_handle *h, struct inode *inode, u64 *at, u64 by)
 {
@@ -314,10 +347,18 @@ int lanefs_map_shift_down(struct lanefs_handle *h, struct inode *inode, u64 *at,
 	return err;
 }
 
-/*
- * Moves the extents of one leaf, the last one before *at, up by `by` blocks, as far as they begin at
- * `first` or behind it; *at is then where the leaf began, or `first`. 1: there may be more; 0: there
- * were none.
+/**
+ * lanefs_map_shift_up() - move the extents of one leaf up, into the hole behind them
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @first: logical block; what begins before it stays
+ * @at: logical block of the hole; then where the leaf began, or @first
+ * @by: its length in blocks
+ *
+ * The leaf is the last one before the hole.
+ *
+ * Context: As lanefs_map_insert(); needs no reserved blocks.
+ * Return: 1: there may be more; 0: there were none; or the error of a read.
  */
 int lanefs_map_shift_up(struct lanefs_handle *h, struct inode *inode, u64 first, u64 *at, u64 by)
 {
@@ -336,7 +377,17 @@ int lanefs_map_shift_up(struct lanefs_handle *h, struct inode *inode, u64 first,
 	return 1;
 }
 
-/* Makes unwritten blocks written ones, *done of them: those in one leaf. */
+/**
+ * lanefs_map_written() - make unwritten blocks written ones
+ * @h: the handle
+ * @inode: the file, to be journaled afterwards
+ * @logical: the first one
+ * @length: how many
+ * @done: how many of them were converted: those in one leaf
+ *
+ * Context: As lanefs_map_insert(), but lanefs_tree_blocks_needed() reserved blocks are enough.
+ * Return: 0, -ENOSPC: it needs blocks and none are reserved, or another error of the tree.
+ */
 int lanefs_map_written(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length,
 		       u64 *done)
 {

@@ -44,6 +44,12 @@ static void lanefs_node_set_count(struct inode *inode, const struct lanefs_path 
 		lanefs_buf_header(path->p_buf[level])->lh_count = cpu_to_le16(count);
 }
 
+/**
+ * lanefs_path_put() - put the blocks of a path
+ * @path: of lanefs_tree_find() or lanefs_tree_find_room(); empty then
+ *
+ * Context: Any.
+ */
 void lanefs_path_put(struct lanefs_path *path)
 {
 	int i;
@@ -122,7 +128,14 @@ int lanefs_tree_find(struct inode *inode, u64 key, struct lanefs_path *path)
 	return 0;
 }
 
-/* Whether all blocks on the way to `key` are in memory. */
+/**
+ * lanefs_tree_cached() - tell whether all blocks on the way to a key are in memory
+ * @inode: the tree's
+ * @key: the key
+ *
+ * Context: Under the lock of the tree; does not sleep.
+ * Return: whether they are; false also for a block of another owner, kind or level.
+ */
 bool lanefs_tree_cached(struct inode *inode, u64 key)
 {
 	struct lanefs_path path;
@@ -148,22 +161,43 @@ bool lanefs_tree_cached(struct inode *inode, u64 key)
 	return !level;
 }
 
-/* Blocks that one lanefs_tree_find_room() may allocate. */
+/**
+ * lanefs_tree_blocks_needed() - count the blocks that one lanefs_tree_find_room() may allocate
+ * @inode: the tree's
+ *
+ * Context: Any; without the lock of the tree, as it was a moment ago.
+ * Return: their number.
+ */
 u64 lanefs_tree_blocks_needed(const struct inode *inode)
 {
 	return READ_ONCE(LANEFS_I(inode)->li_level) + 2;
 }
 
-/*
- * Blocks that a record more or less may change: on each level, of which there may be one more, two
- * halves of a node, or one that goes, and the bitmap for the new or the old one.
+/**
+ * lanefs_tree_credits() - count the blocks that a record more or less may change
+ * @inode: the tree's
+ *
+ * On each level, of which there may be one more: two halves of a node, or one that goes, and the
+ * bitmap for the new or the old one.
+ *
+ * Context: Under the lock of the tree, so that it does not grow before the handle.
+ * Return: their number.
  */
 unsigned int lanefs_tree_credits(const struct inode *inode)
 {
 	return 3 * lanefs_tree_blocks_needed(inode);
 }
 
-/* Blocks that must be there before an extent is added, which may lie in two leaves. */
+/**
+ * lanefs_tree_room() - count the blocks that must be reserved before an extent is added
+ * @inode: the file
+ *
+ * It may lie in two leaves. In a log it may replace a part of an extent, which leaves one on each
+ * side.
+ *
+ * Context: Under li_tree_sem.
+ * Return: their number, 0: there is room in the inode.
+ */
 u64 lanefs_tree_room(const struct inode *inode)
 {
 	const struct lanefs_inode *li = LANEFS_I(inode);
@@ -345,7 +379,15 @@ static int lanefs_tree_free_block(struct lanefs_handle *h, struct inode *inode,
 	return lanefs_free_blocks(h, lanefs_domain_of(inode), buf->b_block, 1, true);
 }
 
-/* The leaf has become empty: takes it out of the tree, with the nodes that this empties. */
+/**
+ * lanefs_tree_drop_leaf() - free a leaf that has become empty, with the nodes that this empties
+ * @h: the handle
+ * @inode: the tree's, to be journaled afterwards
+ * @path: to the leaf
+ *
+ * Context: Under the lock of the tree, for writing, in a handle of the inode's domain.
+ * Return: 0 or the error of lanefs_free_blocks().
+ */
 int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct lanefs_path *path)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);

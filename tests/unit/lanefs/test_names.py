@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.paths import ROOT
+from tests.unit.lanefs.test_layers import FUNCTION, KERNEL, code, layer, uses
 
 RULES = ROOT / "analysis" / "diagnosis" / "locks.toml"
 SOURCES = [ROOT / "lanefs", ROOT / "tests" / "lanefs"]
@@ -107,7 +108,7 @@ def wrong_docs(text: str) -> list[str]:
 
 
 def test_kernel_doc_is_of_the_function_below_it() -> None:
-    module = [text for path, text in sources().items() if ROOT / "lanefs/kernel" in path.parents]
+    module = [text for path, text in sources().items() if KERNEL in path.parents]
     everything = "".join(module)
     assert wrong_docs(everything) == []
     assert len(DOCUMENTED.findall(everything)) == len(re.findall(r"^/\*\*$", everything, re.M)) > 40
@@ -129,3 +130,30 @@ int a(int x)
     renamed = (("int a(", "int b("), ("int x", "int *y"), ("int x", "int x, int (*z)(int y)"))
     changed = [page.replace(*pair) for pair in (*renamed, ("int a(", "void a("))]
     assert [wrong_docs(text) for text in changed] == [["b"], ["a"], ["a"], ["a"]]
+
+
+def undocumented(kernel: Path) -> list[str]:
+    """The functions that other folders of the module use, and that have no kernel-doc."""
+    texts = [path.read_text() for path in kernel.rglob("*.c")]
+    documented = {found[2] for text in texts for found in DOCUMENTED.findall(text)}
+    functions = {name for text in code(kernel).values() for name in FUNCTION.findall(text)}
+    used = {name for path, name, other in uses(kernel) if layer(path) != layer(other)}
+    return sorted(used & functions - documented)
+
+
+def test_what_other_folders_use_has_kernel_doc() -> None:
+    assert undocumented(KERNEL) == []
+
+
+def test_what_other_folders_use_without_kernel_doc_is_named(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "file").mkdir()
+    (tmp_path / "journal/a.c").write_text(
+        "int lanefs_own(void)\n{\n}\n\n"
+        "/* Not kernel-doc. */\nint lanefs_bare(void)\n{\n\treturn lanefs_own();\n}\n\n"
+        "/**\n * lanefs_told() - do it\n *\n * Return: 0.\n */\nint lanefs_told(void)\n{\n}\n"
+    )
+    (tmp_path / "file/b.c").write_text(
+        "int lanefs_up(void)\n{\n\treturn lanefs_bare() ?: lanefs_told();\n}\n"
+    )
+    assert undocumented(tmp_path) == ["lanefs_bare"]
