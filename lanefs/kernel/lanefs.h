@@ -16,9 +16,10 @@
  *   sh_mutex of a shard of a domain's inodes
  *   d_trim_mutex, then d_bitmaps_mutex of a domain
  *   b_mutex of a metadata block
- *   spinlocks, none within another: g_lock, j_lock, t_lock, j_home_lock, d_discard_lock,
- *     li_journal_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache,
- *     and a stream's lock is held around g_lock and work queues' locks
+ *   spinlocks: a stream's lock is held around g_lock, and g_lock around d_segments_lock
+ *     (ablate=lsu). None of j_lock, t_lock, j_home_lock, j_cache_lock, d_discard_lock, d_batch_lock,
+ *     li_journal_lock, li_io_lock and li_writeout_lock is within another of lanefs, but the kernel's
+ *     are within some: those of j_cache, of work queues and of wait queues.
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
  * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each

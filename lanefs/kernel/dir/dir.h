@@ -24,7 +24,7 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 /* names.c */
 int lanefs_dirsync(struct inode *dir);
 void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir);
-int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 names);
+int lanefs_reserve_name(struct lanefs_handle *h, struct inode *dir);
 void lanefs_undo_create(struct lanefs_handle *h, struct inode *inode);
 int lanefs_add_name(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
 		    struct inode *inode);

@@ -68,7 +68,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	err = lanefs_handle_start(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
-	err = lanefs_reserve_names(&h, dir, 1);
+	err = lanefs_reserve_name(&h, dir);
 	if (!err)
 		err = lanefs_reserve(&h, sbi->s_domain[domains[1]], 1 + LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
@@ -220,7 +220,7 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 	err = lanefs_handle_start(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
-	err = lanefs_reserve_names(&h, dir, 1);
+	err = lanefs_reserve_name(&h, dir);
 	if (!err)
 		err = lanefs_reserve(&h, lanefs_domain_of(inode), LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);

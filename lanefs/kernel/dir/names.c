@@ -16,10 +16,10 @@ void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)
 	lanefs_inode_journal(h, dir, true);
 }
 
-/* Reserves what adding a name takes, or two in each of two domains. */
-int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 names)
+/* Reserves what adding a name takes. */
+int lanefs_reserve_name(struct lanefs_handle *h, struct inode *dir)
 {
-	return lanefs_reserve(h, lanefs_domain_of(dir), names * lanefs_tree_blocks_needed(dir),
+	return lanefs_reserve(h, lanefs_domain_of(dir), lanefs_tree_blocks_needed(dir),
 			      LANEFS_FOR_METADATA);
 }
 

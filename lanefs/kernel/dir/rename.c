@@ -64,7 +64,7 @@ static int lanefs_rename_begin(struct lanefs_handle *h, const struct lanefs_side
 	err = lanefs_handle_start(h, sbi, 3 * LANEFS_CREDITS, domains, count);
 	if (err)
 		return err;
-	err = lanefs_reserve_names(h, to->dir, 1);
+	err = lanefs_reserve_name(h, to->dir);
 	if (!err)
 		err = lanefs_reserve(h, lanefs_domain_of(from->inode), LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);

@@ -23,7 +23,7 @@ void lanefs_set_flags(struct inode *inode, u32 flags)
 		vfs |= S_NOATIME;
 	if (flags & LANEFS_FLAG_DIRSYNC)
 		vfs |= S_DIRSYNC;
-	LANEFS_I(inode)->li_flags = flags;
+	WRITE_ONCE(LANEFS_I(inode)->li_flags, flags);
 	inode_set_flags(inode, vfs, S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC);
 }
 
@@ -57,7 +57,7 @@ void lanefs_fill_attributes(const struct inode *inode, struct kstat *stat)
  */
 int lanefs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 {
-	fileattr_fill_flags(fa, LANEFS_I(d_inode(dentry))->li_flags);
+	fileattr_fill_flags(fa, READ_ONCE(LANEFS_I(d_inode(dentry))->li_flags));
 	return 0;
 }
 

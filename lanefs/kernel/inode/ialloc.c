@@ -29,12 +29,13 @@ static bool lanefs_has_inodes(struct lanefs_domain *domain)
 u32 lanefs_choose_domain(struct inode *dir)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	unsigned int placement = READ_ONCE(sbi->s_options.placement);
 	struct lanefs_domain *domain;
 	u32 first = 0, i;
 
-	if (sbi->s_options.placement == LANEFS_PLACE_LANE)
+	if (placement == LANEFS_PLACE_LANE)
 		first = raw_smp_processor_id() % sbi->s_domains;
-	else if (sbi->s_options.placement == LANEFS_PLACE_ROUNDROBIN)
+	else if (placement == LANEFS_PLACE_ROUNDROBIN)
 		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[(first + i) % sbi->s_domains];
