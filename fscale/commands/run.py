@@ -10,7 +10,13 @@ import typer
 
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
-from fscale.commands.options.booted import ControlOptions, KernelOption, booted, check_kernel
+from fscale.commands.options.booted import (
+    ControlOptions,
+    KernelOption,
+    booted,
+    check_kernel,
+    kernel_of,
+)
 from fscale.commands.options.bundle import bundle
 from fscale.commands.options.ending import print_cells
 from fscale.commands.options.formats import CellOutputs, Format, write
@@ -19,8 +25,7 @@ from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
 from fscale.commands.options.writable import TERMINAL
-from fscale.farm.bootable import Bootable
-from fscale.farm.engine import BootingEngine, NodeEngine
+from fscale.farm.engine import BootingEngine
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import CellKey
@@ -95,11 +100,13 @@ def _run(
     outputs = written.files
     aside = TERMINAL in outputs.values()
     if asked.on is not None:
-        with (
-            Signals().installed(),
-            nodes_of(asked.on, asked.wait) as engine,
-            _under(kernel, engine, controlled, output) as wanted,
-        ):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(Signals().installed())
+            wanted = None if kernel is None else kernel_of(kernel)
+            engine = stack.enter_context(nodes_of(asked.on, asked.wait))
+            if wanted:
+                machine = cast(BootingEngine, engine)
+                stack.enter_context(booted(machine, wanted, controlled.controls, output))
             planned = plan(request, asked.wait, engine)
             if wanted:
                 wanted.check(planned.run.machine)
@@ -121,18 +128,6 @@ def _run(
             else:
                 execute(prepared, signals, choices=_choices)
     _finish(prepared.store, prepared.cells, aside, conclude=turns is None)
-
-
-@contextlib.contextmanager
-def _under(
-    kernel: str | None, engine: NodeEngine, controlled: ControlOptions, output: Path
-) -> Iterator[Bootable | None]:
-    """Let the engine's machine run a kernel in the `with` block; None: its own."""
-    if kernel is None:
-        yield None
-        return
-    with booted(cast(BootingEngine, engine), kernel, controlled.controls, output) as wanted:
-        yield wanted
 
 
 def _choices() -> Sequence[Choice]:

@@ -18,6 +18,7 @@ from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.controls import BOOT_SECONDS, Controls
 from fscale.farm.engine import BOOTING, BootingEngine, name_of
 from fscale.model.errors import FscaleError
+from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.signals import Signals
 from fscale.vm.steps import Steps
@@ -95,33 +96,40 @@ def check_kernel(kernel: str | None, controlled: ControlOptions, on: str | None)
         )
 
 
+def kernel_of(kernel: str) -> Bootable:
+    """Make the kernel of `--kernel` ready for another machine.
+
+    Raises:
+        FscaleError: it is no kernel, or has no modules.
+    """
+    from fscale.vm.bootable import bootable  # noqa: PLC0415 - reads and packs kernels
+
+    side = parse(f"kernel:{kernel}")
+    if side.modules:
+        raise FscaleError(f"--kernel {kernel}: a kernel has modules=, but no module= of its own")
+    return bootable(side.kernel or "", side.kernel_modules, Steps(Console(stderr=True)))
+
+
 @contextlib.contextmanager
 def booted(
-    machine: BootingEngine, kernel: str, controls: Controls, output: Path
-) -> Iterator[Bootable]:
+    machine: BootingEngine, kernel: Bootable, controls: Controls, output: Path
+) -> Iterator[None]:
     """Let a machine run a kernel in the `with` block.
 
     Raises:
         Broken: it did not come up, or did not stay up; the text has what console and pstore say,
             which is stored beside the results.
-        FscaleError: it is no kernel, or the machine cannot boot it.
+        FscaleError: the machine cannot boot it.
     """
     from fscale.ab import broken_boots  # noqa: PLC0415 - imports the engines
-    from fscale.vm.bootable import bootable  # noqa: PLC0415
 
-    steps, side = Steps(Console(stderr=True)), parse(f"kernel:{kernel}")
-    if side.modules:
-        raise FscaleError(
-            f"--kernel {kernel}: a kernel has modules=PATH, but no module= of its own"
-        )
-    made = bootable(side.kernel or "", side.kernel_modules, steps)
-    steps.note(f"booting {made.release}")
+    say(f"booting {kernel.release}", error=True)
     machine.use(controls)
     try:
-        machine.boot(made)
-        yield made
+        machine.boot(kernel)
+        yield
     except Broken as error:
-        reason = f"{made.release}: {error}"
+        reason = f"{kernel.release}: {error}"
         raise Broken(broken_boots.save_evidence(output, reason, machine.evidence())) from None
 
 
