@@ -159,8 +159,8 @@ def bisected(box: Box) -> None:
     base = "ext4:" + kernel("none", steps())
     new = f"ext4:kernel={repository}/made/bzImage:modules={repository}/made"
     sides = ["--base", base.replace("kernel:", "kernel=", 1), "--new", new]
-    # The plant takes nine tenths; who looks for less needs more boots. A cell of a fifth of a second
-    # says how busy this machine was.
+    # The plant takes nine tenths; who looks for less needs more boots. A cell of a fifth of a
+    # second says how busy this machine was.
     words = [*sides, "--suite", "smoke", *CELL, "--duration", "2", *JUDGED, "--margin", "0.5"]
     words += ["--output", str(box.place / "bisected")]
     assert box.bisect(repository, "bisect", *words, "--", "sh", "build") == 0
