@@ -14,9 +14,11 @@ from typing import Any
 from fscale.model import paths
 from fscale.model.errors import Exit
 
-# What a command may change there: kernel, mounts, CPUs, links, its own files.
+# What a command may change there: kernel, mounts, CPUs, links, its own files. The kernel itself mounts
+# tracefs below debugfs as soon as libbpf looks there.
 _STATE = """
-uname -rv; cat /proc/cmdline; findmnt -rno TARGET,SOURCE | grep -v ^/run | sort; nproc
+uname -rv; cat /proc/cmdline; nproc
+findmnt -rno TARGET,SOURCE | grep -Ev '^/(run|sys/kernel/debug/tracing)' | sort
 ls /lib/modules; ls -d /var/tmp/fscale*; ls -R /etc/systemd/system
 """
 TESTBOX = "ssh:testbox"
