@@ -14,8 +14,8 @@ from typing import Any
 from fscale.model import paths
 from fscale.model.errors import Exit
 
-# What a command may change there: kernel, mounts, CPUs, links, its own files. The kernel itself mounts
-# tracefs below debugfs as soon as libbpf looks there.
+# What a command may change there: kernel, mounts, CPUs, links, its own files. The kernel itself
+# mounts tracefs below debugfs as soon as libbpf looks there.
 _STATE = """
 uname -rv; cat /proc/cmdline; nproc
 findmnt -rno TARGET,SOURCE | grep -Ev '^/(run|sys/kernel/debug/tracing)' | sort
