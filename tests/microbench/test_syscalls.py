@@ -157,7 +157,7 @@ READDIR = ("MRDL", "MRDM")
 RANDOM = "DWRL"  # not of the table: its calls are those of a random overwrite
 # Under strace, and beside other tests, a worker may have a CPU for few operations of its window.
 FEW = 5
-QUICK = ("--duration", "0.3", "--warmup", "0.02", "--max-stock", "700", "--min-window", "0.001")
+QUICK = ("--duration", "0.3", "--warmup", "0.02", "--max-stock", "1500", "--min-window", "0.001")
 
 
 def trace(workload, directory, logs, *more):

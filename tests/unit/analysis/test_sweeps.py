@@ -236,33 +236,6 @@ def test_the_lines_of_the_guide_give_the_heat_map(
     assert (pivot[2] / pivot[1]).tolist() == pytest.approx([*RISES.values(), *RISES.values()])
 
 
-def test_the_lines_of_the_guide_draw_the_latency_at_each_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    p99 = {1000: 20_000, 10_000: 30_000, 100_000: 9e6}
-    cells = [
-        cell(
-            key(workload="DWSL", filesystem=fs, options={"rate": load}),
-            load,
-            latency={"count": 10_000, "dropped": 0, "quantiles": {"99": nanoseconds}},
-        )
-        for fs in FILESYSTEMS
-        for load, nanoseconds in p99.items()
-    ]
-    write(tmp_path / "results" / "load", cells, workloads=("DWSL",))
-    first, last = boxes(page("sweeps.md"), "python")[1].splitlines()
-    names: dict[str, Any] = {"fscale": fscale}
-    exec(first, names)
-    ax = eval(last, names)
-    assert [line.get_label() for line in ax.get_lines()] == list(FILESYSTEMS)
-    for line in ax.get_lines():
-        assert dict(zip(*line.get_data(), strict=True)) == pytest.approx(
-            {load: nanoseconds / 1e9 for load, nanoseconds in p99.items()}
-        )
-    plt.close("all")
-
-
 def test_the_table_is_exported_and_empty_without_a_sweep(run: Path, tmp_path: Path) -> None:
     def exported(directory: Path) -> pd.DataFrame:
         out = tmp_path / "table.csv"

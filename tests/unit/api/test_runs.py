@@ -64,7 +64,7 @@ def test_all_tables_have_units_and_meanings(loaded: fscale.Runs) -> None:
         frame: pd.DataFrame = getattr(loaded, name)
         assert list(frame) == [column.name for column in table.columns]
         assert frame.attrs["meanings"].keys() == set(frame)
-        assert set(frame.attrs["units"].values()) <= {"s", "1/s", "Hz", "B", "%"}
+        assert set(frame.attrs["units"].values()) <= {"s", "1/s", "Hz", "B", "%", "W"}
         for column in frame:
             # A figure's name has the same unit as its entry.
             if str(column).endswith("_seconds"):

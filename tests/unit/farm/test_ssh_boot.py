@@ -490,6 +490,7 @@ def test_a_keeper_that_hangs_is_not_waited_for(
         monkeypatch.setattr(visit, "LEAVE_SECONDS", 2.0)
         began = time.monotonic()
     assert time.monotonic() - began < 25
+    until(lambda: not machine.directories)
 
 
 def test_what_a_load_left_halfway_is_made_again(machine: Machine, kernel: Bootable) -> None:
