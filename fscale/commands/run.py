@@ -4,7 +4,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -25,7 +25,7 @@ from fscale.commands.options.run import RunOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import SuiteArgument
 from fscale.commands.options.writable import TERMINAL
-from fscale.farm.engine import BootingEngine
+from fscale.farm.engine import NodeEngine
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import CellKey
@@ -85,9 +85,9 @@ def _run(
     with the CPUs that are not under test offline. --junit and --ktap report for each cell whether
     it has a result, also where the run was interrupted.
 
-    Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage, or this machine cannot
-    run the suite. 3: interrupted; the same command resumes. 77: something that the run needs is
-    missing on this machine.
+    Exit codes: 0: all cells succeeded. 1: a cell failed, or --kernel does not run. 2: wrong usage,
+    or this machine cannot run the suite. 3: interrupted; the same command resumes. 77: something
+    that the run needs is missing on this machine.
     """
     check_kernel(kernel, controlled, asked.on)
     request = asked.request(suite, output)
@@ -100,13 +100,13 @@ def _run(
     outputs = written.files
     aside = TERMINAL in outputs.values()
     if asked.on is not None:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(Signals().installed())
-            wanted = None if kernel is None else kernel_of(kernel)
-            engine = stack.enter_context(nodes_of(asked.on, asked.wait))
-            if wanted:
-                machine = cast(BootingEngine, engine)
-                stack.enter_context(booted(machine, wanted, controlled.controls, output))
+        wanted = None if kernel is None else kernel_of(kernel)
+        opened: contextlib.AbstractContextManager[NodeEngine] = (
+            booted(wanted, asked.on, asked.wait, controlled.controls, output)
+            if wanted
+            else nodes_of(asked.on, asked.wait)
+        )
+        with Signals().installed(), opened as engine:
             planned = plan(request, asked.wait, engine)
             if wanted:
                 wanted.check(planned.run.machine)

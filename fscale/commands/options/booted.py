@@ -112,9 +112,9 @@ def kernel_of(kernel: str) -> Bootable:
 
 @contextlib.contextmanager
 def booted(
-    machine: BootingEngine, kernel: Bootable, controls: Controls, output: Path
-) -> Iterator[None]:
-    """Let a machine run a kernel in the `with` block.
+    kernel: Bootable, on: str, wait: float, controls: Controls, output: Path
+) -> Iterator[BootingEngine]:
+    """The machine that the user named, opened, which runs a kernel in the `with` block.
 
     Raises:
         Broken: it did not come up, or did not stay up; the text has what console and pstore say,
@@ -123,14 +123,15 @@ def booted(
     """
     from fscale.ab import broken_boots  # noqa: PLC0415 - imports the engines
 
-    say(f"booting {kernel.release}", error=True)
-    machine.use(controls)
-    try:
-        machine.boot(kernel)
-        yield
-    except Broken as error:
-        reason = f"{kernel.release}: {error}"
-        raise Broken(broken_boots.save_evidence(output, reason, machine.evidence())) from None
+    with booting(on, wait) as machine:
+        say(f"booting {kernel.release}", error=True)
+        machine.use(controls)
+        try:
+            machine.boot(kernel)
+            yield machine
+        except Broken as error:
+            reason = f"{kernel.release}: {error}"
+            raise Broken(broken_boots.save_evidence(output, reason, machine.evidence())) from None
 
 
 def compare_boots(

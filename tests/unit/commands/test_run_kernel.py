@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fscale.cli import app
-from fscale.commands import run
+from fscale.commands.options import booted
 from fscale.farm.bootable import Bootable, Broken
 from fscale.farm.controls import Controls
 from fscale.model.errors import Exit
@@ -25,10 +25,10 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
     made = Box(tmp_path / "box")
 
     @contextlib.contextmanager
-    def nodes_of(*_: object) -> Iterator[Box]:
+    def booting(*_: object) -> Iterator[Box]:
         yield made
 
-    monkeypatch.setattr(run, "nodes_of", nodes_of)
+    monkeypatch.setattr(booted, "booting", booting)
     monkeypatch.setattr("fscale.vm.bootable.bootable", lambda *_: Bootable(WANTED))
     return made
 
@@ -58,7 +58,7 @@ def test_another_kernel_is_not_measured(tmp_path: Path, box: Box) -> None:
     assert isinstance(failed.exception, Broken)
     assert failed.exception.code == Exit.FAILED
     assert re.search("runs 6.1.0-own; .*; Kernel panic", str(failed.exception))
-    assert "see test_another_kernel_is_not_mea0/v6.12.log" in str(failed.exception)
+    assert f"see {tmp_path.name}/v6.12.log" in str(failed.exception)
     assert box.log in (tmp_path / "v6.12.log").read_text()
     assert not Store(output).cells()
     assert measure(output).exit_code == 0
