@@ -34,6 +34,8 @@ HELD = "held"
 """what it prints once it holds the machine, with the directories that killed commands left"""
 BOOTS = "boots another kernel"
 DIRECTORY = re.compile(r"/var/tmp/fscale\.[A-Za-z0-9]{10}")
+VISITS = "fscale.*"
+"""the directories of visits in /var/tmp"""
 SILENT_SECONDS = 120.0
 TASK_SECONDS = 300.0
 """how long a task may take to restore the machine"""
@@ -99,7 +101,7 @@ def _remove_stale(directory: Path) -> list[str]:
     """
     booted = time.time() - _up()
     removed = []
-    for other in Path("/var/tmp").glob("fscale.*"):
+    for other in Path("/var/tmp").glob(VISITS):
         ours = DIRECTORY.fullmatch(str(other)) and (other / "lib/fscale").is_dir()
         if ours and other != directory and other.lstat().st_mtime < booted:
             shutil.rmtree(other, ignore_errors=True)

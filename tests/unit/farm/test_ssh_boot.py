@@ -31,7 +31,7 @@ from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import KernelBuild
 from fscale.model.store import Store
 from tests.support.farm import keys, task
-from tests.support.ssh_machine import Machine, until
+from tests.support.ssh_machine import Machine, tag, until
 from tests.support.synthetic import write_run
 
 LINK = Path("/lib/modules/0.0.1-fscale-test")
@@ -389,7 +389,7 @@ def test_a_machine_that_is_just_leaving_a_kernel_is_waited_for(
 def test_directories_from_before_the_boot_are_removed(machine: Machine) -> None:
     """A boot ended those visits before they held the machine."""
     # As `mktemp` makes them; those of Python may have a character that it does not use.
-    made = [f"/var/tmp/fscale.{os.getpid():09}{which}" for which in "abc"]
+    made = [f"/var/tmp/fscale.{tag(machine.place)}{which}" for which in "abc"]
     old, young, foreign = map(Path, made)
     try:
         for directory in (old, young):
