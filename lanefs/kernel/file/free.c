@@ -158,8 +158,8 @@ int lanefs_free_extents(struct inode *inode, u64 from, u64 to)
 }
 
 /*
- * Frees the blocks behind the last one that the file's size has. The inode is locked. After an error
- * a later close tries again.
+ * Frees the blocks behind the last one that the file's size has. The inode is locked, or nobody may
+ * write yet (orphans.c). After an error a later close tries again.
  */
 int lanefs_free_past_end(struct inode *inode)
 {

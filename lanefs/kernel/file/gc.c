@@ -347,9 +347,12 @@ static void lanefs_gc_domain(struct lanefs_collector *collector, struct lanefs_d
 			err = lanefs_stabilise(domain->d_journal,
 					       READ_ONCE(domain->d_journal->j_next_seq) - 1);
 	}
-	/* The last collector found nothing, so waiting for segments is in vain. */
 	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_exhausted(domain))
 		return;
+	/* After an error there may be another victim. */
+	if (err && err != -ENOSPC)
+		return;
+	/* The last collector found nothing, so waiting for segments is in vain. */
 	WRITE_ONCE(domain->d_barren, true);
 	wake_up_all(&domain->d_wait_segments);
 }

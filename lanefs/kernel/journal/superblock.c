@@ -5,12 +5,10 @@
 #include "core/block.h"
 #include "journal/journal.h"
 
-/* Under s_super_mutex: writes block 0, and then, if asked to, the copies. */
-static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copies)
+/* Under s_super_mutex: writes block 0. */
+static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state)
 {
 	struct lanefs_super_block *super = lanefs_super_of(sbi);
-	int err;
-	u32 i;
 
 	lockdep_assert_held(&sbi->s_super_mutex);
 	if (sbi->s_damaged)
@@ -19,13 +17,24 @@ static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copi
 	super->sb_epoch = cpu_to_le64(sbi->s_epoch);
 	super->sb_header.lh_epoch = super->sb_epoch;
 	lanefs_block_seal(super);
-	err = lanefs_bio_sync(sbi, 0, sbi->s_super,
-			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
-	for (i = 0; copies && i < sbi->s_domains && !err; i++) {
-		super->sb_header.lh_block = cpu_to_le64(sbi->s_journal[i]->j_layout->base);
+	return lanefs_bio_sync(sbi, 0, sbi->s_super,
+			       REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
+}
+
+/* Under s_super_mutex: writes what block 0 holds to its copies. */
+static int lanefs_write_copies_locked(struct lanefs_sb *sbi)
+{
+	struct lanefs_super_block *super = lanefs_super_of(sbi);
+	int err = 0;
+	u64 base;
+	u32 i;
+
+	lockdep_assert_held(&sbi->s_super_mutex);
+	for (i = 0; i < sbi->s_domains && !err; i++) {
+		base = sbi->s_journal[i]->j_layout->base;
+		super->sb_header.lh_block = cpu_to_le64(base);
 		lanefs_block_seal(super);
-		err = lanefs_bio_sync(sbi, sbi->s_journal[i]->j_layout->base, sbi->s_super,
-				      REQ_OP_WRITE | REQ_SYNC);
+		err = lanefs_bio_sync(sbi, base, sbi->s_super, REQ_OP_WRITE | REQ_SYNC);
 	}
 	super->sb_header.lh_block = 0;
 	return err;
@@ -45,7 +54,9 @@ int lanefs_write_super(struct lanefs_sb *sbi, u32 state, bool copies)
 	int err;
 
 	mutex_lock(&sbi->s_super_mutex);
-	err = lanefs_write_super_locked(sbi, state, copies);
+	err = lanefs_write_super_locked(sbi, state);
+	if (!err && copies)
+		err = lanefs_write_copies_locked(sbi);
 	mutex_unlock(&sbi->s_super_mutex);
 	return err;
 }
@@ -71,7 +82,8 @@ void lanefs_get_label(struct lanefs_sb *sbi, char *label)
  *
  * Context: Outside of handles; takes s_super_mutex, and sleeps for writes of block 0 and its
  * copies.
- * Return: 0, or the error of a write: then the label in memory is the old one.
+ * Return: 0, or the error of a write: of block 0, then the label in memory is the old one; or of a
+ * copy, then it is the new one, as in block 0.
  */
 int lanefs_set_label(struct lanefs_sb *sbi, const char *label)
 {
@@ -82,9 +94,11 @@ int lanefs_set_label(struct lanefs_sb *sbi, const char *label)
 	mutex_lock(&sbi->s_super_mutex);
 	memcpy(old, super->sb_label, LANEFS_LABEL_MAX);
 	memcpy(super->sb_label, label, LANEFS_LABEL_MAX);
-	err = lanefs_write_super_locked(sbi, le32_to_cpu(super->sb_state), true);
+	err = lanefs_write_super_locked(sbi, le32_to_cpu(super->sb_state));
 	if (err)
 		memcpy(super->sb_label, old, LANEFS_LABEL_MAX);
+	else
+		err = lanefs_write_copies_locked(sbi);
 	mutex_unlock(&sbi->s_super_mutex);
 	return err;
 }

@@ -9,7 +9,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.lanefs.blocks import read_layout
 from tests.lanefs.device import kernel_messages
+from tests.lanefs.functions.faulty import failing
 from tests.lanefs.functions.harness import (
     Place,
     called,
@@ -107,6 +109,24 @@ def a_label_is_kept(place: Place) -> None:
                 equal(_label(place, mount), b"before the crash", "after a crash")
             equal((mount / "f").read_text(), "x", "what was synced")
         fsck(place, device)
+
+
+@test
+def a_label_is_what_block_0_has(place: Place) -> None:
+    """Where it or one of its copies cannot be written; a mount then finds the same label."""
+    place.own_lanefs("others have their superblocks elsewhere")
+    with failing(place, 64) as disk:
+        copy = read_layout(Path(disk.path)).base
+        for block, label in ((copy, b"new"), (0, b"old")):
+            with mounted(place, disk.path) as mount:
+                _set_label(place, mount, b"old")
+                disk.fail([block])
+                with fails(errno.EIO, f"a label set without block {block}"):
+                    _set_label(place, mount, b"new")
+                equal(_label(place, mount), label, f"the label without block {block}")
+                disk.mend()
+            with mounted(place, disk.path) as mount:
+                equal(_label(place, mount), label, "after a mount")
 
 
 def _refused_with_messages(kind: str, device: str) -> list[str]:

@@ -22,11 +22,14 @@ from tests.lanefs.functions.harness import (
     opened,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.nowait import cgroups
 from tests.lanefs.functions.space import FITRIM, KEEP, fallocate
 
 SECONDS = 4.0
 # Scattered blocks of a file, each of which reserves more than it takes; and what else is free.
 SCATTERED, SPARE = 600, 300
+_MEMORY = 3 << 20
+"""of a writer: less than the pages that it scatters, and what they need, in all"""
 _FIFREEZE, _FITHAW = 0xC0045877, 0xC0045878
 _MS_REMOUNT = 32
 
@@ -115,3 +118,29 @@ def what_fits_is_written_beside_remounts_freezes_trims_and_syncs(place: Place) -
             data = (mount / "scattered").read_bytes()
             equal(data.count(b"w"), SCATTERED, "bytes that were stored")
         fsck(place, device)
+
+
+@long_test
+def what_fits_is_written_with_little_memory(place: Place) -> None:
+    """No ENOSPC, nor an end for want of memory, though its own delayed data is reclaimed."""
+    group = cgroups("memory") / "fscale-little"
+    group.mkdir()
+    (group / "memory.max").write_text(f"{_MEMORY}")
+    end = load_ends(SECONDS)
+
+    def work(mount: Path) -> None:
+        (group / "cgroup.procs").write_text("0")
+        _write(mount)
+        while time.monotonic() < end:
+            _write(mount)
+
+    try:
+        with loop_device(place, 64, domains=1) as (device, _):
+            with mounted(place, device) as mount:
+                _fill(mount / "rest", SCATTERED + SPARE)
+                children(1, lambda _: work(mount))
+            fsck(place, device)
+        events = dict(line.split() for line in (group / "memory.events").read_text().splitlines())
+        check(int(events["max"]) > 0, f"the limit of memory was never met: {events}")
+    finally:
+        group.rmdir()
