@@ -266,8 +266,7 @@ def an_fsync_does_not_chase_operations_of_eight_domains(place: Place) -> None:
 @long_test
 def a_throttled_group_does_not_hold_up_the_others(place: Place) -> None:
     """A cgroup that may write 8 KiB a second commits what others wait for, and as fast as they."""
-    place.own()
-    group = cgroups("io", "memory") / "slow"
+    group = cgroups(place, "io", "memory") / "slow"
     with (
         loop_device(place, 100, domains=1) as (device, backing),
         mounted(place, device) as mount,
@@ -339,7 +338,7 @@ def a_group_without_cpu_time_does_not_hold_up_the_others(place: Place) -> None:
     place.own()
     if len(os.sched_getaffinity(0)) < 2:
         raise Skipped("one CPU")
-    group = cgroups("cpu") / "short"
+    group = cgroups(place, "cpu") / "short"
     modes = ("concurrent", "serial") if place.filesystem == "lanefs" else ("",)
     with (
         tempfile.TemporaryDirectory(dir="/run") as results,
@@ -375,7 +374,7 @@ def a_task_of_a_group_commits_until_it_lacks_cpu_time(place: Place) -> None:
     place.own_lanefs("another file system's thread commits always")
     if not Path("/proc/self/schedstat").exists():
         raise Skipped("a kernel without CONFIG_SCHED_INFO does not tell who lacked CPU time")
-    group = cgroups("cpu") / "stopped"
+    group = cgroups(place, "cpu") / "stopped"
     with loop_device(place, 100, domains=1) as (device, _), mounted(place, device) as mount:
         group.mkdir()
         before = _threads_commits(device, mount / "before", group)

@@ -123,7 +123,7 @@ def what_fits_is_written_beside_remounts_freezes_trims_and_syncs(place: Place) -
 @long_test
 def what_fits_is_written_with_little_memory(place: Place) -> None:
     """No ENOSPC, nor an end for want of memory, though its own delayed data is reclaimed."""
-    group = cgroups("memory") / "fscale-little"
+    group = cgroups(place, "memory") / "fscale-little"
     group.mkdir()
     (group / "memory.max").write_text(f"{_MEMORY}")
     end = load_ends(SECONDS)
