@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale commute`: which calls conflict although they commute."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from fscale.commands.options.guest import ModuleOption
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
 from fscale.commands.options.kinds import number
 from fscale.commands.options.shared import JsonFlag, ResultsOption
+from fscale.commands.options.simulated import JobsOption
 from fscale.commands.options.suite import GuestFilesystemsOption
 from fscale.commands.options.writable import TERMINAL
 from fscale.commute import guest, matrix
@@ -29,6 +29,7 @@ from fscale.model.words import plural
 from fscale.runner.progress import duration
 from fscale.runner.request import parse_list
 from fscale.runner.signals import Signals
+from fscale.sim.campaign import first_cpus
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -36,6 +37,8 @@ More examples:
 
     fscale commute --dry-run
     fscale commute --fs tmpfs,ext4 --kernel 6.1,6.12 --calls open,link,unlink --output results/names
+
+    fscale commute --each 0 --jobs 2 --output results/all    # every test, on two CPUs
 """
 _OBJECTS = 20
 
@@ -89,6 +92,7 @@ def _commute(
     seed: Annotated[
         int, number(1, MOST_SEED, "Random seed of the tests and of the first boot.", REPEATED)
     ] = 1,
+    jobs: JobsOption = 1,
     json: JsonFlag = False,
     dry_run: Annotated[
         bool,
@@ -115,9 +119,8 @@ def _commute(
         guest.describe(name)
     counts, tests = sample(_calls(calls), each or None, seed)
     if dry_run:
-        _show_plan(counts, len(tests), len(kernels) * len(filesystems) * boots)
+        _show_plan(counts, len(tests), len(kernels) * len(filesystems) * boots, jobs)
         return
-    cpu = min(os.sched_getaffinity(0))
     steps = Steps(terminal(error=True))
     store = Store(output)
     found: list[Matrix] = []
@@ -128,8 +131,8 @@ def _commute(
         ]
         campaign = Campaign(store, guests, tests, boots, seed)
         store.save_tests(tests)
-        for one in campaign.guests:
-            found.append(campaign.measure(one, counts, cpu))
+        for measured in campaign.measure(counts, first_cpus(jobs)):
+            found.append(measured)
             store.save_matrices(Matrices(matrices=found))
             if not json:
                 _show(found[-1])
@@ -137,10 +140,10 @@ def _commute(
         put(TERMINAL, Matrices(matrices=found).text())
 
 
-def _show_plan(counts: Mapping[Pair, int], tests: int, boots: int) -> None:
+def _show_plan(counts: Mapping[Pair, int], tests: int, boots: int, jobs: int) -> None:
     for line in matrix.lines({pair: str(n) for pair, n in counts.items()}):
         print_line(line)
-    about = duration(estimate_seconds(boots, tests))
+    about = duration(estimate_seconds(boots, tests, jobs))
     print_line(
         f"{plural(sum(counts.values()), 'test')}, of which {tests:,} are executed in each of "
         f"{plural(boots, 'boot')}: about {about}"

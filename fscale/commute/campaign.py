@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots guests one after another, unless the results directory has their boots."""
+"""Boots guests, unless the results directory has their boots."""
 
 import contextlib
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -22,11 +23,25 @@ from fscale.runner.progress import duration
 # virtual machine.
 BOOT_SECONDS = 11.0
 TEST_SECONDS = 0.016
+POLL_SECONDS = 0.5
 
 
-def estimate_seconds(boots: int, tests: int) -> float:
-    """Estimate the seconds of some boots, each with so many tests."""
-    return boots * (BOOT_SECONDS + tests * TEST_SECONDS)
+def estimate_seconds(boots: int, tests: int, jobs: int) -> float:
+    """Estimate the seconds of some boots, each with so many tests, `jobs` at a time."""
+    return -(-boots // jobs) * (BOOT_SECONDS + tests * TEST_SECONDS)
+
+
+@dataclass
+class _Running:
+    """A boot that executes its tests."""
+
+    name: str
+    head: BootHead
+    tests: Sequence[PairTest]
+    cpu: int
+    execution: Generator[int, None, list[list[Conflict]]]
+    executed: int = 0
+    begun: float = field(default_factory=time.monotonic)
 
 
 class Campaign:
@@ -58,33 +73,66 @@ class Campaign:
         self._found = {self._name(*one): self._load(*one) for one in names}
         self._spent: list[float] = []
 
-    def measure(self, guest: Guest, sizes: Mapping[Pair, int], cpu: int) -> Matrix:
-        """Execute the boots of a guest that are not stored; `sizes`: how many tests a pair has.
+    def measure(self, sizes: Mapping[Pair, int], cpus: Sequence[int]) -> Iterator[Matrix]:
+        """Execute the boots that are not stored, one at a time on each CPU.
+
+        `sizes`: how many tests a pair has. The matrix of each guest follows its last boot.
 
         Raises:
             BootError, InterpreterError: a guest, or a test in it, failed.
         """
-        found = [self._boot(guest, number, cpu) for number in range(self._boots)]
-        kept = {test: lasting([boot[test.id] for boot in found]) for test in self._tests}
-        return matrix(guest.name, guest.kernel.release, self._boots, kept, sizes)
+        places = [(guest, number) for guest in self.guests for number in range(self._boots)]
+        waiting = [place for place in places if self._found[self._name(*place)] is None]
+        free = list(cpus)
+        running: list[_Running] = []
+        with contextlib.ExitStack() as all_boots:
+            progress = all_boots.enter_context(_progress(len(waiting) * len(self._tests)))
+            for guest in self.guests:
+                names = [self._name(guest, number) for number in range(self._boots)]
+                while any(self._found[name] is None for name in names):
+                    while waiting and free:
+                        self._say_left(*waiting[0], len(cpus))
+                        running.append(self._start(*waiting.pop(0), free.pop(0)))
+                        all_boots.callback(running[-1].execution.close)
+                    time.sleep(POLL_SECONDS)
+                    for one in [one for one in running if self._ends(one)]:
+                        running.remove(one)
+                        free.append(one.cpu)
+                    done = len(self._spent) * len(self._tests)
+                    progress(done + sum(one.executed for one in running))
+                yield self._matrix(guest, names, sizes)
 
-    def _boot(self, guest: Guest, number: int, cpu: int) -> dict[str, list[Conflict]]:
-        name = self._name(guest, number)
-        if (stored := self._found[name]) is not None:
-            return stored
+    def _say_left(self, guest: Guest, number: int, jobs: int) -> None:
+        boots = list(self._found.values()).count(None)
+        seconds = estimate_seconds(boots, len(self._tests), jobs)
+        if self._spent:
+            seconds = sum(self._spent) / len(self._spent) * -(-boots // jobs)
         place = f"boot {number + 1} of {self._boots}: {guest.name} on {guest.kernel.release}"
-        say(f"{place}; about {duration(self._seconds_left())} left", error=True)
+        say(f"{place}; about {duration(seconds)} left", error=True)
+
+    def _start(self, guest: Guest, number: int, cpu: int) -> _Running:
         head = self._head(guest, number)
         tests = random.Random(head.seed).sample(self._tests, len(self._tests))
-        begun = time.monotonic()
         logs = self._store.directory / "guest"
-        with _progress(len(tests)) as progress:
-            conflicts = execute(guest, tests, head.order, head.seed, cpu, progress, logs)
-        self._spent.append(time.monotonic() - begun)
-        found = dict(zip((test.id for test in tests), conflicts, strict=True))
-        self._store.save_boot(name, head, found)
-        self._found[name] = found
-        return found
+        execution = execute(guest, tests, head.order, head.seed, cpu, logs)
+        return _Running(self._name(guest, number), head, tests, cpu, execution)
+
+    def _ends(self, one: _Running) -> bool:
+        """Whether the boot has executed its tests; then it is stored."""
+        try:
+            one.executed = next(one.execution)
+        except StopIteration as end:
+            self._spent.append(time.monotonic() - one.begun)
+            found = dict(zip((test.id for test in one.tests), end.value, strict=True))
+            self._store.save_boot(one.name, one.head, found)
+            self._found[one.name] = found
+            return True
+        return False
+
+    def _matrix(self, guest: Guest, names: Sequence[str], sizes: Mapping[Pair, int]) -> Matrix:
+        boots = [found for name in names if (found := self._found[name]) is not None]
+        kept = {test: lasting([boot[test.id] for boot in boots]) for test in self._tests}
+        return matrix(guest.name, guest.kernel.release, self._boots, kept, sizes)
 
     def _distinct(self, guests: Sequence[Guest]) -> list[Guest]:
         known: dict[str, Guest] = {}
@@ -96,12 +144,6 @@ class Campaign:
                     "each another --output"
                 )
         return list(known.values())
-
-    def _seconds_left(self) -> float:
-        left = list(self._found.values()).count(None)
-        if not self._spent:
-            return estimate_seconds(left, len(self._tests))
-        return sum(self._spent) / len(self._spent) * left
 
     def _head(self, guest: Guest, number: int) -> BootHead:
         return BootHead(guest=guest.identity, order=ORDERS[number % 2], seed=self._seed + number)

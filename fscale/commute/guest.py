@@ -2,8 +2,7 @@
 """Executes tests in a simulated guest, whose plugin records the conflicts of each."""
 
 import shlex
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from fscale.vm.steps import Steps
 CPUS = 3
 MEMORY_MIB = 2048
 MEDIUM = "brd"
-POLL_SECONDS = 0.5
 
 
 class InterpreterError(FscaleError):
@@ -114,18 +112,12 @@ def prepare(filesystem: str, kernel: str, modules: Sequence[Path], steps: Steps)
 
 
 def execute(
-    guest: Guest,
-    tests: Sequence[PairTest],
-    order: str,
-    seed: int,
-    cpu: int,
-    progress: Callable[[int], None],
-    logs: Path,
-) -> list[list[Conflict]]:
-    """Boot the guest once on the host's CPU `cpu`; the conflicts of each test.
+    guest: Guest, tests: Sequence[PairTest], order: str, seed: int, cpu: int, logs: Path
+) -> Generator[int, None, list[list[Conflict]]]:
+    """Boot the guest once on the host's CPU `cpu`; returns the conflicts of each test.
 
-    `progress` is called with the number of executed tests. The directory `logs` is made if it
-    fails.
+    Until it is done, each step yields the number of executed tests. The directory `logs` is made if
+    the guest fails.
 
     Raises:
         BootError, InterpreterError: the guest, or the interpreter in it, failed.
@@ -148,8 +140,7 @@ def execute(
         boot.start(_command(guest, boot, seed, cpu), guest.emulator.environment())
         try:
             while not (results := boot.poll()):
-                progress(boot.executed)
-                time.sleep(POLL_SECONDS)
+                yield boot.executed
             _check(results[0], tests, order)
         except (BootError, InterpreterError):
             replace_dir.replace(logs, boot.logs())

@@ -25,6 +25,12 @@ def _complete_machines(start: str) -> list[str]:
     return [name for name in known() if name.startswith(start)]
 
 
+JobsOption = Annotated[
+    int,
+    number(1, MOST_JOBS, "Guests to run at the same time; each uses one CPU of the host.", GUESTS),
+]
+
+
 @dataclass(frozen=True)
 class SimulationOptions:
     """What is simulated, and by how many guests. Each field is an option of the same name."""
@@ -57,12 +63,7 @@ class SimulationOptions:
         ),
     ] = "paper"
     memory: MemoryOption = "4G"
-    jobs: Annotated[
-        int,
-        number(
-            1, MOST_JOBS, "Guests to run at the same time; each uses one CPU of the host.", GUESTS
-        ),
-    ] = 1
+    jobs: JobsOption = 1
     on: OnOption = None
     dry_run: Annotated[
         bool,

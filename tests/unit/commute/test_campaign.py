@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,16 +31,26 @@ class Guests:
 
     boots: list[tuple[str, int]] = field(default_factory=list)
     tests: list[list[str]] = field(default_factory=list)
+    cpus: list[int] = field(default_factory=list)
+    running: int = 0
+    most: int = 0
+    """guests that ran at the same time"""
     stop: Callable[[], None] = lambda: None
 
     def execute(
-        self, _guest: Any, tests: Any, order: str, seed: int, _cpu: int, progress: Any, _logs: Any
-    ) -> list[list[Conflict]]:
+        self, _guest: Any, tests: Any, order: str, seed: int, cpu: int, _logs: Any
+    ) -> Generator[int, None, list[list[Conflict]]]:
         self.boots.append((order, seed))
         self.tests.append([test.id for test in tests])
-        progress(len(tests))
-        if len(self.boots) > 1:
-            self.stop()
+        self.cpus.append(cpu)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            yield len(tests)
+            if len(self.boots) > 1:
+                self.stop()
+        finally:
+            self.running -= 1
         conflicting = TESTS[: 2 if order == "ab" else 1]
         return [[RWSEM] if test in conflicting else [] for test in tests]
 
@@ -49,6 +59,7 @@ class Guests:
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
     monkeypatch.setattr(campaign, "execute", made.execute)
+    monkeypatch.setattr(campaign, "POLL_SECONDS", 0)
     return made
 
 
@@ -56,12 +67,15 @@ def guest(identity: str = "one", release: str = "6.1") -> Any:
     return SimpleNamespace(name="tmpfs", identity=identity, kernel=SimpleNamespace(release=release))
 
 
-def measure(output: Path, identity: str = "one", boots: int = 2, seed: int = 1) -> Matrix:
+def measure(
+    output: Path, identity: str = "one", boots: int = 2, seed: int = 1, cpus: Sequence[int] = (0,)
+) -> Matrix:
     store = Store(output)
     store.check(TESTS)
     begun = Campaign(store, [guest(identity)], TESTS, boots, seed)
     store.save_tests(TESTS)
-    return begun.measure(begun.guests[0], SIZES, 0)
+    (found,) = begun.measure(SIZES, cpus)
+    return found
 
 
 def refused(function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
@@ -93,6 +107,27 @@ def test_an_interrupted_command_resumes(tmp_path: Path, guests: Guests) -> None:
     guests.stop = lambda: None
     measure(tmp_path)
     assert guests.boots == [("ab", 1), ("ba", 2), ("ba", 2)]
+
+
+def test_each_cpu_has_a_guest(tmp_path: Path, guests: Guests) -> None:
+    named = [guest(), guest(release="6.12")]
+    begun = Campaign(Store(tmp_path), named, TESTS, 3, 1)
+    found = list(begun.measure(SIZES, [4, 7]))
+    assert [one.kernel for one in found] == ["6.1", "6.12"]
+    assert (len(guests.boots), guests.most, guests.running) == (6, 2, 0)
+    assert sorted(guests.cpus) == [4, 4, 4, 7, 7, 7]
+    alone = measure(tmp_path / "alone", boots=3)
+    assert found[0] == alone
+
+
+def test_an_interrupt_ends_every_guest(tmp_path: Path, guests: Guests) -> None:
+    def interrupt() -> None:
+        raise Interrupted
+
+    guests.stop = interrupt
+    with pytest.raises(Interrupted):
+        measure(tmp_path, cpus=[0, 1])
+    assert (guests.most, guests.running) == (2, 0)
 
 
 def test_what_was_asked_for_otherwise_is_refused(tmp_path: Path, guests: Guests) -> None:
@@ -158,4 +193,5 @@ def test_time_left(tmp_path: Path, guests: Guests, capsys: pytest.CaptureFixture
     first, second = capsys.readouterr().err.splitlines()
     assert first == "boot 1 of 2: tmpfs on 6.1; about 0:22 left"
     assert second == "boot 2 of 2: tmpfs on 6.1; about 0:00 left"
-    assert 100 < estimate_seconds(2, 3152) < 150
+    assert 100 < estimate_seconds(2, 3152, 1) < 150
+    assert estimate_seconds(3, 3152, 2) == estimate_seconds(2, 3152, 1)

@@ -2,6 +2,7 @@
 """The command refuses what it cannot execute before it boots or writes anything."""
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from fscale.cli import app
 from fscale.commands import commute, schema
 from fscale.commute import campaign, guest
+from fscale.commute.conflicts import Conflict
 from fscale.model.errors import FscaleError
 
 RENAMES = ["--calls", "rename", "--each", "3"]
@@ -32,13 +34,21 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(name=name, identity=f"{name}-{kernel}", kernel=booted)
 
     monkeypatch.setattr(guest, "prepare", prepare)
-    monkeypatch.setattr(campaign, "execute", lambda _guest, tests, *_: [[] for _ in tests])
+
+    def execute(_guest: Any, tests: Any, *_: Any) -> Generator[int, None, list[list[Conflict]]]:
+        yield 0
+        return [[] for _ in tests]
+
+    monkeypatch.setattr(campaign, "execute", execute)
+    monkeypatch.setattr(campaign, "POLL_SECONDS", 0)
 
 
 def test_the_plan(tmp_path: Path) -> None:
     done = command("--dry-run", "--fs", "tmpfs,ext4", *RENAMES, "--output", tmp_path / "new")
     assert done.exit_code == 0
     assert "of which 3 are executed in each of 4 boots: about 0:44" in done.stdout
+    done = command("--dry-run", "--fs", "tmpfs,ext4", "--jobs", "2", *RENAMES)
+    assert "boots: about 0:22" in done.stdout
     assert not (tmp_path / "new").exists()
 
 

@@ -60,5 +60,5 @@ def test_the_logs_of_a_guest_that_fails_are_kept(
         emulator=MagicMock(),
     )
     with pytest.raises(type(failure)):
-        guest.execute(one, TESTS, "ab", 1, 0, lambda _: None, tmp_path / "guest")
+        list(guest.execute(one, TESTS, "ab", 1, 0, tmp_path / "guest"))
     assert (tmp_path / "guest" / "console.log").read_text() == "last words"

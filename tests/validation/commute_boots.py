@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How often the boots of `fscale commute` agree, and where calls that share nothing conflict.
+
+    bin/fscale commute --each 4 --boots 10 --output results/ten-boots
+    .venv/bin/python -m tests.validation.commute_boots --each 4 results/ten-boots
+
+A control is a test of two processes whose calls have no file, directory or pipe in common. What it
+conflicts at, if at all, is shared by all processes of the kernel.
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from fscale.commute.generate import PairTest, execute, sample
+from fscale.commute.posix import CALLS
+from fscale.commute.states import Access, Initial, World, completed
+from fscale.commute.store import Store
+
+
+def things(access: Access) -> set[tuple[str, object]]:
+    """The files, directories and pipes that a part of the state belongs to, or names."""
+    kind, *rest = access.key
+    match kind, access.value:
+        case "name", inode:
+            return {("directory", rest[0]), *([] if inode is None else [("inode", inode)])}
+        case "file" | "memory", (of, thing, *_):
+            return {(of, thing)}
+        case (("length" | "links" | "page"), _):
+            return {("inode", rest[0])}
+        case "queue", _:
+            return {("pipe", rest[0])}
+    return set()
+
+
+def is_control(test: PairTest) -> bool:
+    """Whether the calls are of two processes, and touch nothing together."""
+    if test.a.process == test.b.process:
+        return False
+    known: Initial = completed(test.known)
+    world, _ = execute(World(known), test.a, test.b, "ab")
+    of_a, of_b = (
+        set().union(*(things(access) for access in world.trace if access.step == step))
+        for step in "ab"
+    )
+    return of_a.isdisjoint(of_b)
+
+
+def main() -> None:
+    """Read the boots, and print what they agree on."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--each", type=int, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    _, tests = sample(list(CALLS), given.each or None, given.seed)
+    store = Store(given.results)
+    files = sorted((given.results / "boots").glob("*.jsonl"))
+    loaded = [found for path in files if (found := store.load_boot(f"boots/{path.name}"))]
+    boots = [found for _, found in loaded]
+    agreed = sum(len({bool(boot[test.id]) for boot in boots}) == 1 for test in tests)
+    print(f"{len(boots)} boots, {len(tests)} tests: {agreed} have one verdict in all boots")
+    pairs = range(len(boots) // 2)
+    alike = [
+        sum(
+            (bool(boots[i][test.id]) and bool(boots[i + 1][test.id]))
+            == (bool(boots[i + 2][test.id]) and bool(boots[i + 3][test.id]))
+            for test in tests
+        )
+        for i in [4 * n for n in pairs if 4 * n + 3 < len(boots)]
+    ]
+    print(f"verdicts of two boots each that agree with those of the next two: {alike}")
+    for number, (head, found) in enumerate(loaded, 1):
+        print(f"boot {number} ({head.order}): {sum(map(bool, found.values()))} conflict")
+    controls = [test for test in tests if is_control(test)]
+    calls: Counter[tuple[str, str]] = Counter()
+    objects: Counter[str] = Counter()
+    once: Counter[str] = Counter()
+    for test in controls:
+        found_by = [{one.object for one in boot[test.id]} for boot in boots]
+        always = set.intersection(*found_by)
+        calls[test.pair] += bool(always)
+        objects.update(always)
+        once.update(set().union(*found_by) - always)
+    free = sum(not any(boot[test.id] for boot in boots) for test in controls)
+    print(f"{len(controls)} controls: {free} conflict in no boot, {calls.total()} in every boot")
+    print("objects in every boot:", *objects.most_common(12), sep="\n  ")
+    print("objects in some boots:", *once.most_common(12), sep="\n  ")
+    print("pairs of calls:", *((pair, n) for pair, n in calls.most_common(12) if n), sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
