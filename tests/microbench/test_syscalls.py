@@ -66,6 +66,7 @@ def today(sharing):
     file, link = place(sharing, "file"), place(sharing, "link")
     make = rf'openat\(AT_FDCWD, "{file}", O_WRONLY\|O_CREAT\|O_EXCL\|O_CLOEXEC, 0644\) = \d+'
     gone = rf'unlink\("{file}"\) = 0'
+    rename = rf'rename\("{place(sharing, "new")}", "{file}"\) = 0'
     byte = r"l_whence=SEEK_SET, l_start={id}, l_len=1"
     attribute, value = rf'"{file}", "user\.fscale"', r'"0123456789abcde", 16'
     directory, missing = place(sharing, "dir"), place(sharing, "missing")
@@ -73,6 +74,7 @@ def today(sharing):
         "creat": [rf'openat\(AT_FDCWD, "{file}", O_RDWR\|O_CREAT\|O_CLOEXEC, 0644\) = \d+', CLOSE],
         "create_unlink": [make, CLOSE, gone],
         "create_fsync": [make, r"fsync\(\d+\) = 0", CLOSE, gone],
+        "replace": [make.replace("file", "new"), CLOSE, rename],
         "missing": [rf'newfstatat\(AT_FDCWD, "{missing}", 0x\w+, 0\) = -1 ENOENT .*'],
         "mkdir": [rf'mkdir\("{directory}", 0755\) = 0', rf'rmdir\("{directory}"\) = 0'],
         "link": [rf'link\("{file}", "{link}"\) = 0', rf'unlink\("{link}"\) = 0'],
@@ -109,6 +111,9 @@ OPERATION |= {
     ],
     "copy_up_dir": [
         r'openat\(AT_FDCWD, "share/merged/{id}\.[0-9a-f]{{8}}", O_WRONLY\|O_CLOEXEC\) = \d+', CLOSE,
+    ],
+    "create_write_private": [
+        CREATE.format("{id}/[0-9a-f]{{8}}"), r"write\(\d+, .*, 4096\) = 4096", CLOSE,
     ],
     "fallocate_private": [r"fallocate\(\d+, 0, 0, 4096\) = 0", r"ftruncate\(\d+, 0\) = 0"],
     "fstat_shared": [STAT_OPEN],
