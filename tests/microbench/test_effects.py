@@ -79,6 +79,7 @@ def consume(workload, directory):
         ("MRDM", {f"share/{n}": 0 for n in numbers(0, 1000)}),
         *((f"creat_{sharing}", names) for sharing, names in FILES.items()),
         *((f"link_{sharing}", FILES[sharing]) for sharing in FILES),
+        *((f"replace_{sharing}", FILES[sharing]) for sharing in ("private", "dir")),
         *((f"{name}_private", FILES["private"]) for name in LEAVE_THEIR_FILE),
         *((f"{name}_shared", FILES["shared"]) for name in LEAVE_THEIR_FILE),
         *((f"{name}_private", {}) for name in (*LEAVE_NOTHING, "tmpfile")),
@@ -181,11 +182,15 @@ def consecutive(found, least):
     return first >= least and found == list(range(first, first + len(found)))
 
 
-@pytest.mark.parametrize(("workload", "prefix"), [("MWCL", "0/"), ("MWCM", "share/0.")])
+CREATING = {"MWCL": "0/", "MWCM": "share/0.", "create_write_private": "0/"}
+
+
+@pytest.mark.parametrize(("workload", "prefix"), CREATING.items())
 def test_create(workload, prefix, fast):
     last, out = consume(workload, fast / "d")
     left = files(fast / "d")
     assert len(left) == last
+    assert set(left.values()) == {BLOCK if workload == "create_write_private" else 0}
     assert consecutive(counted(left, prefix), 600 * out.stock.restocks)
 
 
@@ -399,4 +404,8 @@ def test_list_is_complete():
     primitives = [w for w in apart if w.startswith("primitive_")]
     assert {*today} == {*apart} - {"DWRL", *controls, *primitives}
     assert len([w for w in bench.WORKLOADS if not w.endswith("_bg") and w not in apart]) == 19
-    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING + COPIED_UP
+    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == [
+        *CONSUMING,
+        *COPIED_UP,
+        "create_write_private",
+    ]
