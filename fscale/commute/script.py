@@ -78,12 +78,16 @@ def outcome(test: PairTest, order: str) -> list[str]:
 
 
 def renumbered(lines: Sequence[str]) -> list[str]:
-    """Lines with the numbers of inodes (#NUMBER) replaced by those of their first appearance."""
-    numbers: dict[str, str] = {}
-    return [
-        re.sub(r"#\w+", lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), line)
-        for line in lines
-    ]
+    """Lines with the numbers of inodes (#NUMBER) replaced by those of their first appearance.
+
+    Pipes are of another file system, so one may have the number of a file.
+    """
+    numbers: dict[str, int] = {}
+
+    def first(found: re.Match[str]) -> str:
+        return f"{found[1]}#{numbers.setdefault(found[0], len(numbers))}"
+
+    return [re.sub(r"(pipe |)#\w+", first, line) for line in lines]
 
 
 def results(lines: Sequence[str]) -> list[str]:

@@ -25,6 +25,12 @@ PRINTED = "".join(f"{line}\n" for test in TESTS for line in script.outcome(test,
 GOOD = PointResult(GuestPoint(0, synthetic.key(), 1), conflicts=[NONE] * 3, bench=PRINTED)
 
 
+def test_a_pipe_may_have_the_number_of_a_file() -> None:
+    made = ["made stat #83 1 1 stat #84 1 0 pipe #84 pipe #85", "a stat #84 1 0", "b pipe #84"]
+    numbered = ["made stat #0 1 1 stat #1 1 0 pipe #2 pipe #3", "a stat #1 1 0", "b pipe #2"]
+    assert script.renumbered(made) == numbered
+
+
 def test_a_boot_as_by_the_model_is_good() -> None:
     guest._check(GOOD, TESTS, "ba")
 
