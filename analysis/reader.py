@@ -16,7 +16,7 @@ from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
 from fscale.model.results import Cell, CpuControl, Run
-from fscale.model.store import RUN_FILE, Store
+from fscale.model.store import RUN_FILE, Store, say_no_run
 
 # Beyond these bounds a quotient or a logarithm may not be a finite number.
 LEAST, MOST = 1e-15, 1e18
@@ -84,10 +84,7 @@ def _read_run(folder: Folder) -> tuple[Run, dict[str, Descriptor]]:
         run = Run.model_validate_json(folder.read(RUN_FILE))
         return run, {d.id: d for d in map(Descriptor.model_validate, run.workloads)}
     except FileNotFoundError:
-        raise FscaleError(
-            f"{path.parent} is not a results directory (it has no run.json); "
-            "give the directory that `fscale run --output DIR` wrote"
-        ) from None
+        raise FscaleError(say_no_run(path.parent)) from None
     except OSError as error:
         raise FscaleError(
             f"cannot read {path}: {error.strerror}; check that it is a file that you may read"

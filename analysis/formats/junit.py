@@ -36,7 +36,7 @@ def render_run(results: Results) -> str:
 
     Broken is a failure, unusable or absent an error, skipped is skipped.
     """
-    return _render(*(_suite(results, group) for group in point_outcomes(results)))
+    return render(*(_suite(results, group) for group in point_outcomes(results)))
 
 
 def _suite(results: Results, group: PointOutcome) -> TestSuite:
@@ -84,7 +84,7 @@ def render_comparison(
     results = _VERDICTS | ({"undecided": Error} if fail_undecided else {})
     for test in verdict_tests(comparison, seconds):
         suite.add_testcase(_verdict(test, results.get(test.outcome)))
-    return _render(suite)
+    return render(suite)
 
 
 def _verdict(test: VerdictTest, result: type[Error | Failure | Skipped] | None) -> TestCase:
@@ -101,7 +101,7 @@ def _verdict(test: VerdictTest, result: type[Error | Failure | Skipped] | None) 
     return case
 
 
-def _render(*suites: TestSuite) -> str:
+def render(*suites: TestSuite) -> str:
     """The XML of suites, with their totals."""
     xml = JUnitXml("fscale")
     for suite in suites:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Write docs/results/*.md from docs/results/data: `python -m docs.scripts.results`.
 
-Each file of data makes one page; the same data make the same bytes. `pack.py` and `pack_sides.py`
-make data of runs.
+Each file of data makes one page; the same data make the same bytes. `pack*.py` make data of
+results.
 """
 
 import csv
@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from docs.scripts import predicted, published, sides, table, write_pages
+from docs.scripts import conflicts, predicted, published, sides, table, write_pages
 from fscale.analysis.numbers import rate
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -189,6 +189,7 @@ _PAGES = {
     "points": _of_points,
     "changes": published.page,
     "predictions": predicted.page,
+    "matrices": conflicts.page,
 }
 """key that a file has -> the page that is made of it"""
 

@@ -48,19 +48,24 @@ def _directory(run: Path, db: Path) -> Path:
 
 def _of_runs(context: typer.Context) -> set[str]:
     """The options that apply to runs only."""
-    return {str(one.name) for one in context.command.params} - {"base", "new", "db", "as_json"}
+    both = {"base", "new", "db", "as_json", "junit"}
+    return {str(one.name) for one in context.command.params} - both
 
 
-def _compare_conflicts(base: Path, new: Path | None, json: bool) -> None:
+def _compare_conflicts(base: Path, new: Path | None, json: bool, junit: Path | None) -> None:
     from fscale.commute import compare as conflicts  # noqa: PLC0415
     from fscale.commute.store import Store  # noqa: PLC0415
 
     if new is None:
         raise FscaleError(f"{base} is a result of `fscale commute`; give another one as NEW")
     compared = conflicts.compare(Store(base), Store(new))
+    if junit:
+        from fscale.commute.junit import render_conflicts  # noqa: PLC0415
+
+        put(junit, render_conflicts(compared))
     if json:
         put(TERMINAL, compared.text())
-    else:
+    elif junit != TERMINAL:
         console = terminal(ascii_only=only_ascii())
         for one in compared.compared:
             console.print(conflicts.summary(one), soft_wrap=True)
@@ -122,7 +127,7 @@ def register(app: typer.Typer) -> None:
         base, new = _directory(base, db), _directory(new, db) if new else None
         if any(Folder(one).exists(MATRIX_FILE) for one in (base, new) if one):
             refuse_given(context, _of_runs(context), "results of `fscale commute`")
-            _compare_conflicts(base, new, outputs.json)
+            _compare_conflicts(base, new, outputs.json, outputs.junit)
             return
         sides = open_sides(base, new)
         if sides.counted:

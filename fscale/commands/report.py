@@ -14,6 +14,7 @@ from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.plots import PlotOptions
 from fscale.commands.options.shared import AllowOption
 from fscale.model.errors import FscaleError
+from fscale.model.store import say_no_run
 
 _EPILOG = """
 More examples:
@@ -70,9 +71,7 @@ def _report(
     asked = [NamedRun.parse(text) for text in runs]
     for one in asked:
         if not (one.path / "run.json").exists():
-            raise FscaleError(
-                f"{one.path} contains no fscale run (no run.json); give a directory of `fscale run`"
-            )
+            raise FscaleError(say_no_run(one.path))
     # Drawing creates millions of objects that stay alive: looking for cycles among them after every
     # 700 took a seventh of the time.
     gc.set_threshold(200_000, 20, 100)

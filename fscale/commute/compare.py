@@ -3,6 +3,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -16,6 +17,9 @@ from fscale.model.tables import Column, Row, Table
 from fscale.model.words import plural
 
 _OBJECTS = 4
+LAYOUT_BOOTS = 4
+"""Boots of each side from which on conflicts of different bytes count: where the objects of a slab
+lie in lines differs between boots."""
 
 
 class Side(Strict):
@@ -44,6 +48,10 @@ class Compared(Strict):
     tests: int
     conflicting: list[Change] = Field(description="pairs that conflict in new only")
     free: list[Change] = Field(description="pairs that conflict in base only")
+    unjudged: int = Field(
+        description="tests that conflict on one side only, and merely at different bytes of a "
+        f"line, which counts with {LAYOUT_BOOTS} boots of each side"
+    )
 
 
 class ConflictComparison(Strict):
@@ -123,12 +131,17 @@ def _boots(store: Store, of: Matrix, tests: Iterable[str]) -> _Found:
 def _compared(
     base: Matrix, before: _Found, new: Matrix, after: _Found, tests: Sequence[str]
 ) -> Compared:
+    layout = min(base.boots, new.boots) >= LAYOUT_BOOTS
+    worse, better = _appearing(before, after), _appearing(after, before)
     return Compared(
         base=_side(base),
         new=_side(new),
         tests=len(tests),
-        conflicting=_appearing(before, after),
-        free=_appearing(after, before),
+        conflicting=_changes(worse, layout=layout),
+        free=_changes(better, layout=layout),
+        unjudged=0
+        if layout
+        else sum(one.layout for found in (worse, better) for one in found.values()),
     )
 
 
@@ -136,16 +149,37 @@ def _side(of: Matrix) -> Side:
     return Side(filesystem=of.filesystem, kernel=of.kernel, boots=of.boots)
 
 
-def _appearing(before: _Found, after: _Found) -> list[Change]:
-    """The pairs of which tests conflict in every boot `after`, and in none `before`."""
+@dataclass(frozen=True)
+class _Appearing:
+    """Where a test conflicts in every boot of one side, and not in any of the other."""
+
+    objects: set[str]
+    layout: bool
+    """merely at different bytes of a line"""
+
+
+def _appearing(before: _Found, after: _Found) -> dict[str, _Appearing]:
+    """The tests that conflict in every boot `after`, and in none `before`."""
+    found = {}
+    for test, boots in after.items():
+        kept, was = lasting(boots), [one for boot in before[test] for one in boot]
+        same = {one.object for one in kept if not one.layout}
+        if same and all(one.layout for one in was):
+            found[test] = _Appearing(same, layout=False)
+        elif kept and not was:
+            found[test] = _Appearing({one.object for one in kept}, layout=True)
+    return found
+
+
+def _changes(found: Mapping[str, _Appearing], *, layout: bool) -> list[Change]:
+    """The pairs of these tests; with those of different bytes if `layout`."""
     tests: dict[Pair, list[str]] = defaultdict(list)
     objects: dict[Pair, Counter[str]] = defaultdict(Counter)
-    for test, boots in after.items():
-        if any(before[test]) or not (kept := lasting(boots)):
-            continue
-        a, b, _ = test.split("-")
-        tests[a, b].append(test)
-        objects[a, b].update({one.object for one in kept})
+    for test, one in found.items():
+        if layout or not one.layout:
+            a, b, _ = test.split("-")
+            tests[a, b].append(test)
+            objects[a, b].update(one.objects)
     return [
         Change(calls=pair, tests=ids, objects=[name for name, _ in objects[pair].most_common()])
         for pair, ids in tests.items()
@@ -155,10 +189,16 @@ def _appearing(before: _Found, after: _Found) -> list[Change]:
 def summary(one: Compared) -> str:
     """The answer in a line."""
     sides = " and ".join(f"{side.filesystem} on {side.kernel}" for side in (one.base, one.new))
-    return (
+    said = (
         f"{sides} executed {plural(one.tests, 'test')}: {plural(len(one.conflicting), 'pair')} of "
         f"calls newly conflict, {len(one.free)} no longer do"
     )
+    if one.unjudged:
+        said += (
+            f"; in {plural(one.unjudged, 'test')} merely different bytes of a line do, which count "
+            f"with --boots {LAYOUT_BOOTS} on both sides"
+        )
+    return said
 
 
 def table(one: Compared) -> Table:

@@ -29,6 +29,19 @@ def _dump(model: Strict) -> str:
     return model.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
+def say_no_run(directory: Path) -> str:
+    """Why a directory without a run.json cannot be read, and what to give."""
+    if (directory / MATRIX_FILE).exists():
+        return (
+            f"{directory} is a result of `fscale commute`: its {MATRIX_FILE} has all figures, and "
+            "`fscale compare` judges two"
+        )
+    return (
+        f"{directory} is not a results directory (it has no run.json); give the directory that "
+        "`fscale run --output DIR` wrote"
+    )
+
+
 class Store:
     """Reads and writes `results/<run>/`."""
 

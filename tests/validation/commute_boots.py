@@ -9,13 +9,18 @@ conflicts at, if at all, is shared by all processes of the kernel.
 """
 
 import argparse
+import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from fscale.commute.conflicts import Conflict, lasting
 from fscale.commute.generate import PairTest, execute, sample
 from fscale.commute.posix import CALLS
 from fscale.commute.states import Access, Initial, World, completed
 from fscale.commute.store import Store
+
+DRAWS = 400
 
 
 def things(access: Access) -> set[tuple[str, object]]:
@@ -46,6 +51,20 @@ def is_control(test: PairTest) -> bool:
     return of_a.isdisjoint(of_b)
 
 
+def alarms(boots: Sequence[dict[str, list[Conflict]]], size: int) -> float:
+    """How often a test newly conflicts, of DRAWS comparisons of so many boots with as many."""
+    draw = random.Random(1)
+    found = 0
+    for _ in range(DRAWS):
+        drawn = draw.sample(boots, 2 * size)
+        base, new = drawn[:size], drawn[size:]
+        found += any(
+            lasting([boot[test] for boot in new]) and not any(boot[test] for boot in base)
+            for test in boots[0]
+        )
+    return found / DRAWS
+
+
 def main() -> None:
     """Read the boots, and print what they agree on."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -58,20 +77,14 @@ def main() -> None:
     files = sorted((given.results / "boots").glob("*.jsonl"))
     loaded = [found for path in files if (found := store.load_boot(f"boots/{path.name}"))]
     boots = [found for _, found in loaded]
-    agreed = sum(len({bool(boot[test.id]) for boot in boots}) == 1 for test in tests)
-    print(f"{len(boots)} boots, {len(tests)} tests: {agreed} have one verdict in all boots")
-    pairs = range(len(boots) // 2)
-    alike = [
-        sum(
-            (bool(boots[i][test.id]) and bool(boots[i + 1][test.id]))
-            == (bool(boots[i + 2][test.id]) and bool(boots[i + 3][test.id]))
-            for test in tests
-        )
-        for i in [4 * n for n in pairs if 4 * n + 3 < len(boots)]
-    ]
-    print(f"verdicts of two boots each that agree with those of the next two: {alike}")
-    for number, (head, found) in enumerate(loaded, 1):
-        print(f"boot {number} ({head.order}): {sum(map(bool, found.values()))} conflict")
+    for what, kept in (
+        ("all bytes", boots),
+        ("same bytes", [{t: [c for c in b[t] if not c.layout] for t in b} for b in boots]),
+    ):
+        agreed = sum(len({bool(boot[test.id]) for boot in kept}) == 1 for test in tests)
+        print(f"{what}: {agreed} of {len(tests)} tests have one verdict in {len(kept)} boots")
+        for size in range(1, len(kept) // 2 + 1):
+            print(f"  {size} boots per side: A/A finds a change in {alarms(kept, size):.1%}")
     controls = [test for test in tests if is_control(test)]
     calls: Counter[tuple[str, str]] = Counter()
     objects: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 from click.testing import Result
+from junitparser import JUnitXml
 from typer.testing import CliRunner
 
 from fscale.cli import app
@@ -104,6 +105,23 @@ def test_other_conflicts_of_a_test_are_no_change(tmp_path: Path) -> None:
     assert (found["conflicting"], found["free"]) == ([], [])
 
 
+def test_different_bytes_count_with_enough_boots(tmp_path: Path) -> None:
+    """Where an object lies in its lines differs between boots."""
+    beside = Conflict("cred.usage", True, (), ())
+    for boots in (2, 4):
+        base = write(tmp_path / f"a{boots}", [{1: [beside], 4: [COUNT, beside]}] * boots)
+        new = write(tmp_path / f"b{boots}", [{0: [beside], 1: [COUNT], 4: [beside]}] * boots)
+        found = judged(base, new)
+        # Different bytes before are no reason why the same ones now are no change.
+        conflicting = IDS[:2] if boots == 4 else IDS[1:2]
+        assert [one["tests"] for one in found["conflicting"]] == [conflicting]
+        assert [one["tests"] for one in found["free"]] == [IDS[4:]]
+        assert found["unjudged"] == (boots == 2)
+        assert ("in 1 test merely different bytes" in compare(base, new).stdout) == (boots == 2)
+    # The side with the fewer boots decides.
+    assert judged(tmp_path / "a2", tmp_path / "b4")["unjudged"] == 1
+
+
 def test_only_tests_of_both_count(tmp_path: Path) -> None:
     base = write(tmp_path / "a", [{}] * 2, TESTS[:2])
     new = write(tmp_path / "b", [{0: [RWSEM], 1: [RWSEM]}] * 2, TESTS[1:])
@@ -125,6 +143,21 @@ def test_file_systems_are_matched(tmp_path: Path) -> None:
     assert "have no file system in common" in refused(base, xfs)
     several = write(tmp_path / "d", [{}] * 2, kernels=["6.1", "6.12"])
     assert f"{several} has several kernels" in refused(base, several)
+
+
+def test_junit_fails_where_calls_newly_conflict(tmp_path: Path) -> None:
+    base = write(tmp_path / "a", [{4: [COUNT]}] * 2)
+    new = write(tmp_path / "b", [{0: [RWSEM]}] * 2)
+    done = compare(base, new, "--junit", "-")
+    assert done.exit_code == 1
+    (suite,) = JUnitXml.fromstring(done.stdout.encode())
+    assert (suite.tests, suite.failures) == (2, 1)
+    failed, passed = suite
+    assert (failed.name, passed.name) == ("link, unlink", "stat, stat")
+    assert failed.result[0].message == "newly conflict at i_rwsem"
+    assert IDS[0] in failed.system_out
+    assert compare(base, base, "--junit", tmp_path / "x.xml").exit_code == 0
+    assert JUnitXml.fromfile(str(tmp_path / "x.xml")).failures == 0
 
 
 def test_what_is_no_finished_result_is_refused(tmp_path: Path) -> None:

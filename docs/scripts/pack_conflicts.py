@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pack the matrices of `fscale commute` for docs/results/data.
+
+python -m docs.scripts.pack_conflicts TITLE WHEN COMMAND results/RUN > docs/results/data/NAME.json
+"""
+
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fscale.commute.conflicts import Conflict
+from fscale.commute.matrix import Matrix
+from fscale.commute.store import Store, boot_name
+
+_OBJECTS = 10
+_CHANGED_OBJECTS = 3
+Boots = Sequence[dict[str, list[Conflict]]]
+
+
+def packed(title: str, started: str, command: str, directory: Path) -> dict[str, Any]:
+    """The matrices as one JSON object.
+
+    Returns:
+        `matrices`: of each file system and kernel the numbers of tests, and of those without a
+        conflict; the estimated share of all tests; and [object, layout, pairs, tests] of the
+        objects that spoil the most pairs. `years`: [file system, kernel, next kernel, freed, newly
+        conflicting], of which the last two are [tests that conflict in all boots of one kernel and
+        in none of the other, [object, tests] of the commonest].
+    """
+    store = Store(directory)
+    matrices = store.load_matrices()
+    return {
+        "title": title,
+        "runs": [{"started": started, "command": command}],
+        "matrices": [_told(one) for one in matrices],
+        "years": list(_changes(store, matrices)),
+    }
+
+
+def _changes(store: Store, matrices: Sequence[Matrix]) -> Iterator[list[Any]]:
+    for name in dict.fromkeys(one.filesystem for one in matrices):
+        boots = {
+            one.kernel: [
+                found
+                for number in range(1, one.boots + 1)
+                if (loaded := store.load_boot(boot_name(name, one.kernel, number)))
+                for found in loaded[1:]
+            ]
+            for one in matrices
+            if one.filesystem == name
+        }
+        for (old, before), (new, after) in itertools.pairwise(boots.items()):
+            yield [name, old, new, _only(before, after), _only(after, before)]
+
+
+def _only(these: Boots, others: Boots) -> tuple[int, list[tuple[str, int]]]:
+    """How many tests conflict in all of these boots and in none of the others, and where."""
+    tests = [
+        test
+        for test in these[0]
+        if all(boot[test] for boot in these) and not any(boot[test] for boot in others)
+    ]
+    objects = Counter(name for test in tests for name in {one.object for one in these[0][test]})
+    return len(tests), objects.most_common(_CHANGED_OBJECTS)
+
+
+def _told(one: Matrix) -> dict[str, Any]:
+    return {
+        "filesystem": one.filesystem,
+        "kernel": one.kernel,
+        "boots": one.boots,
+        "tests": one.total.tests,
+        "free": one.total.free,
+        "layout": one.total.layout,
+        "share": round(one.share, 3),
+        "spoilers": [
+            [found.object, found.layout, len(found.pairs), found.tests]
+            for found in one.spoilers[:_OBJECTS]
+        ],
+    }
+
+
+def main() -> None:
+    """Write to standard output."""
+    title, started, command, directory = sys.argv[1:]
+    found = packed(title, started, command, Path(directory))
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
