@@ -41,8 +41,8 @@ def page(data: dict[str, Any], source: str) -> str:
         "",
         "## What the years have changed",
         "",
-        "Tests that conflict on one of two kernels alone, and the objects of most of them. Some "
-        "objects merely have another name in the other kernel.",
+        "Tests that conflict on one of two kernels alone, at the same bytes of a line, and the "
+        "objects of most of them.",
         "",
         *table(
             ["File system", "Kernels", "Freed", "Objects", "Newly conflicting", "Objects"],

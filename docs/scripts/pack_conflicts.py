@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fscale.commute.conflicts import Conflict
+from fscale.commute.compare import Found, appearing, boots_of
 from fscale.commute.matrix import Matrix
-from fscale.commute.store import Store, boot_name
+from fscale.commute.store import Store
 
 _OBJECTS = 10
 _CHANGED_OBJECTS = 3
-Boots = Sequence[dict[str, list[Conflict]]]
 
 
 def packed(title: str, started: str, command: str, directory: Path) -> dict[str, Any]:
@@ -28,8 +27,8 @@ def packed(title: str, started: str, command: str, directory: Path) -> dict[str,
         `matrices`: of each file system and kernel the numbers of tests, and of those without a
         conflict; the estimated share of all tests; and [object, layout, pairs, tests] of the
         objects that spoil the most pairs. `years`: [file system, kernel, next kernel, freed, newly
-        conflicting], of which the last two are [tests that conflict in all boots of one kernel and
-        in none of the other, [object, tests] of the commonest].
+        conflicting], of which the last two are [tests that conflict on one kernel alone, at the
+        same bytes of a line, [object, tests] of the commonest].
     """
     store = Store(directory)
     matrices = store.load_matrices()
@@ -42,30 +41,20 @@ def packed(title: str, started: str, command: str, directory: Path) -> dict[str,
 
 
 def _changes(store: Store, matrices: Sequence[Matrix]) -> Iterator[list[Any]]:
+    tests = store.load_tests()
     for name in dict.fromkeys(one.filesystem for one in matrices):
-        boots = {
-            one.kernel: [
-                found
-                for number in range(1, one.boots + 1)
-                if (loaded := store.load_boot(boot_name(name, one.kernel, number)))
-                for found in loaded[1:]
-            ]
-            for one in matrices
-            if one.filesystem == name
-        }
-        for (old, before), (new, after) in itertools.pairwise(boots.items()):
-            yield [name, old, new, _only(before, after), _only(after, before)]
+        kernels = [one for one in matrices if one.filesystem == name]
+        found = [(one.kernel, boots_of(store, one, tests)) for one in kernels]
+        for (old, before), (new, after) in itertools.pairwise(found):
+            yield [name, old, new, _told_of(after, before), _told_of(before, after)]
 
 
-def _only(these: Boots, others: Boots) -> tuple[int, list[tuple[str, int]]]:
-    """How many tests conflict in all of these boots and in none of the others, and where."""
-    tests = [
-        test
-        for test in these[0]
-        if all(boot[test] for boot in these) and not any(boot[test] for boot in others)
-    ]
-    objects = Counter(name for test in tests for name in {one.object for one in these[0][test]})
-    return len(tests), objects.most_common(_CHANGED_OBJECTS)
+def _told_of(before: Found, after: Found) -> tuple[int, list[tuple[str, int]]]:
+    """How many tests conflict at the same bytes in `after` only, as `compare` says; and where."""
+    tests = [one for one in appearing(before, after).values() if not one.layout]
+    return len(tests), Counter(name for one in tests for name in sorted(one.objects)).most_common(
+        _CHANGED_OBJECTS
+    )
 
 
 def _told(one: Matrix) -> dict[str, Any]:

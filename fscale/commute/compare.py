@@ -70,8 +70,8 @@ class ConflictComparison(Strict):
         return any(one.conflicting for one in self.compared)
 
 
-# The conflicts that each boot found, by the id of the test.
-_Found = Mapping[str, Sequence[Sequence[Conflict]]]
+Found = Mapping[str, Sequence[Sequence[Conflict]]]
+"""the conflicts that each boot found, by the id of the test"""
 
 
 def compare(base: Store, new: Store) -> ConflictComparison:
@@ -89,7 +89,7 @@ def compare(base: Store, new: Store) -> ConflictComparison:
         )
     return ConflictComparison(
         compared=[
-            _compared(one, _boots(base, one, both), other, _boots(new, other, both), both)
+            _compared(one, boots_of(base, one, both), other, boots_of(new, other, both), both)
             for one, other in _matched(base, new)
         ]
     )
@@ -113,7 +113,12 @@ def _matched(base: Store, new: Store) -> list[tuple[Matrix, Matrix]]:
     return both
 
 
-def _boots(store: Store, of: Matrix, tests: Iterable[str]) -> _Found:
+def boots_of(store: Store, of: Matrix, tests: Iterable[str]) -> Found:
+    """The conflicts of these tests in each boot of a matrix.
+
+    Raises:
+        FscaleError: a boot is missing, damaged, or lacks a test.
+    """
     boots = []
     for number in range(1, of.boots + 1):
         name = boot_name(of.filesystem, of.kernel, number)
@@ -129,10 +134,10 @@ def _boots(store: Store, of: Matrix, tests: Iterable[str]) -> _Found:
 
 
 def _compared(
-    base: Matrix, before: _Found, new: Matrix, after: _Found, tests: Sequence[str]
+    base: Matrix, before: Found, new: Matrix, after: Found, tests: Sequence[str]
 ) -> Compared:
     layout = min(base.boots, new.boots) >= LAYOUT_BOOTS
-    worse, better = _appearing(before, after), _appearing(after, before)
+    worse, better = appearing(before, after), appearing(after, before)
     return Compared(
         base=_side(base),
         new=_side(new),
@@ -150,7 +155,7 @@ def _side(of: Matrix) -> Side:
 
 
 @dataclass(frozen=True)
-class _Appearing:
+class Appearing:
     """Where a test conflicts in every boot of one side, and not in any of the other."""
 
     objects: set[str]
@@ -158,20 +163,20 @@ class _Appearing:
     """merely at different bytes of a line"""
 
 
-def _appearing(before: _Found, after: _Found) -> dict[str, _Appearing]:
+def appearing(before: Found, after: Found) -> dict[str, Appearing]:
     """The tests that conflict in every boot `after`, and in none `before`."""
     found = {}
     for test, boots in after.items():
         kept, was = lasting(boots), [one for boot in before[test] for one in boot]
         same = {one.object for one in kept if not one.layout}
         if same and all(one.layout for one in was):
-            found[test] = _Appearing(same, layout=False)
+            found[test] = Appearing(same, layout=False)
         elif kept and not was:
-            found[test] = _Appearing({one.object for one in kept}, layout=True)
+            found[test] = Appearing({one.object for one in kept}, layout=True)
     return found
 
 
-def _changes(found: Mapping[str, _Appearing], *, layout: bool) -> list[Change]:
+def _changes(found: Mapping[str, Appearing], *, layout: bool) -> list[Change]:
     """The pairs of these tests; with those of different bytes if `layout`."""
     tests: dict[Pair, list[str]] = defaultdict(list)
     objects: dict[Pair, Counter[str]] = defaultdict(Counter)

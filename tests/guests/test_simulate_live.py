@@ -140,28 +140,41 @@ def test_windows_are_whole(results: Results) -> None:
         assert 1 < bench.seconds / sum(w.seconds for w in windows) < 3
 
 
+def unknown(found: Results) -> list[str]:
+    """The points that ended though their throughput is not known well enough.
+
+    The guest judges by its own clock, which has 0.28 us, a hundredth of the shortest window.
+    """
+    return [
+        one.id
+        for one in found.scored
+        if (made := one.simulation)
+        and (made.half_width or 0) >= 0.12
+        and len(made.windows) != (16 if one.key.workload == "MWCL" else 48)
+    ]
+
+
 def test_a_point_ends_when_its_throughput_is_known(tmp_path: Path) -> None:
-    done = started(tmp_path / "run", "--workload", "DRBL,DRBH,MWCL", "--cores", "4")
-    assert done.returncode == 0, done.stderr
-    found = load(tmp_path / "run")
+    # By the clock of the simulator the interval of a point may be wider, once in many runs.
+    for seed in "123":
+        run = tmp_path / seed
+        done = started(run, "--workload", "DRBL,DRBH,MWCL", "--cores", "4", "--seed", seed)
+        assert done.returncode == 0, done.stderr
+        found = load(run)
+        if not unknown(found):
+            break
+    assert not unknown(found)
     assert not found.run.machine.labels
     work = {one.function for one in simulation(found, "MWCL", 4).code}
     assert not any(name.startswith(("apparmor_", "selinux_")) for name in work), work
-    widths: list[float] = []
     for one in found.scored:
         made = one.simulation
         assert made is not None
         assert made.precision == 0.1
         assert made.half_width is not None
-        most = 16 if one.key.workload == "MWCL" else 48
         assert len(made.windows) in {8, 12, 16, 24, 32, 48}
-        # The guest judges by its own clock, which has 0.28 us, a hundredth of the shortest window.
-        # Of few windows that may move the interval by half.
-        widths.append(made.half_width if len(made.windows) < most else 0)
         assert {"ordered", "detailed"} <= made.cpu_seconds.keys()
         assert sum(w.cpu_seconds for w in made.windows) <= made.cpu_seconds["detailed"]
-    assert sorted(widths)[1] < 0.12, widths
-    assert max(widths) < 0.2, widths
     assert len(simulation(found, "DRBL", 4).windows) == 8
 
 

@@ -14,13 +14,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.commute.conflicts import Conflict, lasting
+from fscale.commute.compare import appearing
+from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest, execute, sample
 from fscale.commute.posix import CALLS
 from fscale.commute.states import Access, Initial, World, completed
 from fscale.commute.store import Store
 
 DRAWS = 400
+Boot = dict[str, list[Conflict]]
 
 
 def things(access: Access) -> set[tuple[str, object]]:
@@ -51,18 +53,23 @@ def is_control(test: PairTest) -> bool:
     return of_a.isdisjoint(of_b)
 
 
-def alarms(boots: Sequence[dict[str, list[Conflict]]], size: int) -> float:
-    """How often a test newly conflicts, of DRAWS comparisons of so many boots with as many."""
+def alarms(boots: Sequence[Boot], size: int) -> tuple[float, float]:
+    """How often a test newly conflicts, of DRAWS comparisons of so many boots with as many.
+
+    At the same bytes of a line, and at any.
+    """
     draw = random.Random(1)
-    found = 0
+    same = every = 0
     for _ in range(DRAWS):
         drawn = draw.sample(boots, 2 * size)
-        base, new = drawn[:size], drawn[size:]
-        found += any(
-            lasting([boot[test] for boot in new]) and not any(boot[test] for boot in base)
-            for test in boots[0]
+        base, new = (
+            {test: [boot[test] for boot in side] for test in boots[0]}
+            for side in (drawn[:size], drawn[size:])
         )
-    return found / DRAWS
+        found = appearing(base, new).values()
+        same += any(not one.layout for one in found)
+        every += bool(found)
+    return same / DRAWS, every / DRAWS
 
 
 def main() -> None:
@@ -78,13 +85,18 @@ def main() -> None:
     loaded = [found for path in files if (found := store.load_boot(f"boots/{path.name}"))]
     boots = [found for _, found in loaded]
     for what, kept in (
-        ("all bytes", boots),
-        ("same bytes", [{t: [c for c in b[t] if not c.layout] for t in b} for b in boots]),
+        ("any", boots),
+        ("the same", [{t: [c for c in b[t] if not c.layout] for t in b} for b in boots]),
     ):
         agreed = sum(len({bool(boot[test.id]) for boot in kept}) == 1 for test in tests)
-        print(f"{what}: {agreed} of {len(tests)} tests have one verdict in {len(kept)} boots")
-        for size in range(1, len(kept) // 2 + 1):
-            print(f"  {size} boots per side: A/A finds a change in {alarms(kept, size):.1%}")
+        print(
+            f"{agreed} of {len(tests)} tests have one verdict in {len(kept)} boots at {what} bytes"
+        )
+    for size in range(1, len(boots) // 2 + 1):
+        same, every = alarms(boots, size)
+        print(
+            f"A/A of {size} boots per side: a change at the same bytes {same:.1%}, any {every:.1%}"
+        )
     controls = [test for test in tests if is_control(test)]
     calls: Counter[tuple[str, str]] = Counter()
     objects: Counter[str] = Counter()

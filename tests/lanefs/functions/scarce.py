@@ -80,6 +80,13 @@ def _write(mount: Path) -> None:
     (mount / "allocated").unlink()
 
 
+def _write_until(end: float, mount: Path) -> None:
+    """Once at least."""
+    _write(mount)
+    while time.monotonic() < end:
+        _write(mount)
+
+
 def _write_beside(mount: Path, done: Path, disturb: Callable[[Path, int], None]) -> None:
     """Write again and again, while another task calls `disturb` all the time."""
     end = load_ends(SECONDS)
@@ -95,9 +102,7 @@ def _write_beside(mount: Path, done: Path, disturb: Callable[[Path, int], None])
             check(disturbed > 1, f"{disturb.__name__} was called {disturbed} times")
             return
         try:
-            _write(mount)
-            while time.monotonic() < end:
-                _write(mount)
+            _write_until(end, mount)
         except OSError as error:
             raise OSError(error.errno, f"beside {disturb.__name__}: {error.strerror}") from None
         finally:
@@ -130,9 +135,7 @@ def what_fits_is_written_with_little_memory(place: Place) -> None:
 
     def work(mount: Path) -> None:
         (group / "cgroup.procs").write_text("0")
-        _write(mount)
-        while time.monotonic() < end:
-            _write(mount)
+        _write_until(end, mount)
 
     try:
         with loop_device(place, 64, domains=1) as (device, _):
