@@ -17,7 +17,8 @@ from statistics import median
 from typing import Any, Protocol
 
 from fscale.ab.point import SIDES
-from fscale.ab.slicing import Slicing
+from fscale.ab.slicing import BLOCK, Slicing
+from fscale.analysis.compare.sliced import MIN_BLOCKS
 from fscale.analysis.metrics import LATENCIES, NEVER_SLICED
 from fscale.model.errors import FscaleError
 from fscale.model.latency import why_none
@@ -225,7 +226,8 @@ def _alternate(
 
     Others disturb both sides, because a turn is too short to tell whose.
 
-    Raises LoadTimeout, and FscaleError if operations are too long for turns.
+    Raises LoadTimeout, and FscaleError if operations are too long for turns, or if too few turns
+    have a rate: judged by all its turns together, a pair would be no pair.
     """
     slices = alternate_turns(turns, slicing, coin)
     others_cpus, disturbed = watch.end().judge()
@@ -244,6 +246,13 @@ def _alternate(
                 f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}",
                 fault="user",
             )
+    timed = Counter(turn.block for taken in slices.values() for turn in taken if turn.seconds)
+    whole = sum(turns == BLOCK for turns in timed.values())
+    if whole < MIN_BLOCKS and all(cell.status == "ok" for cell in cells.values()):
+        raise FscaleError(
+            f"only {whole} of {slicing.blocks} blocks have four timed turns, and a pair needs "
+            f"{MIN_BLOCKS}: other processes kept the CPUs, or a stock lasts for a few turns only"
+        )
 
 
 def _latency(outcome: Outcome, slices: Sequence[Slice], slicing: Slicing) -> dict[str, Any] | None:
@@ -254,8 +263,10 @@ def _latency(outcome: Outcome, slices: Sequence[Slice], slicing: Slicing) -> dic
     from fscale.model.histogram import summarise_blocks  # noqa: PLC0415
 
     blocks: dict[int, Counter[int]] = defaultdict(Counter)
-    for number, turn in enumerate(slices, slicing.warmup + 1):
-        blocks[turn.block].update(outcome.turn_latencies.get(number, {}))
+    for block in {turn.block for turn in slices}:
+        first = slicing.warmup + BLOCK // 2 * block + 1
+        for number in range(first, first + BLOCK // 2):
+            blocks[block].update(outcome.turn_latencies.get(number, {}))
     return summarise_blocks(list(blocks.values()))
 
 
@@ -275,6 +286,8 @@ def alternate_turns(
 ) -> dict[str, list[Slice]]:
     """Let the sides take turns until one ends; keep only whole blocks.
 
+    A side whose stock was used up in its turn has a full one again after it; the block is left out.
+
     Raises LoadTimeout.
     """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
@@ -292,7 +305,7 @@ def alternate_turns(
             outer, inner = coin.sample(SIDES, 2)
             taken = [(side, take(side)) for side in (outer, inner, inner, outer)]
             if any(turn.exhausted for _, turn in taken):
-                break
+                continue
             for side, turn in taken:
                 slices[side].append(
                     Slice(

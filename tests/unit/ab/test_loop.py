@@ -286,6 +286,32 @@ def test_a_first_pair_that_fails_is_measured_whole_which_tells_the_sides_apart(
     assert (point.kind, point.subject.workload, point.base.good) == ("broken", "DWOL", 2)
 
 
+@pytest.mark.parametrize("disturbed", [True, False])
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_pair_that_others_broke_is_measured_once_more(
+    failures: int, disturbed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=6)
+    machine, left = Machine(plan.store), [failures]
+
+    def pair(
+        session: object, setups: object, keys: Mapping[str, CellKey], *more: Any
+    ) -> list[Cell]:
+        machine.fails = lambda key: bool(left[0])
+        cells = machine.pair(session, setups, keys, *more)
+        for one in cells if left[0] else ():
+            one.disturbed = "other processes took 0.5 CPUs" if disturbed else None
+        left[0] = max(0, left[0] - 1)
+        return cells
+
+    monkeypatch.setattr(local, "measure_pair", pair)
+    source = LocalSource(plan, cast("Session", machine))
+    progress = loop.measure(source, plan.aim, 1e6, loop.Quiet())
+    fell_back = failures == 2 or not disturbed
+    assert bool(progress.not_sliced) is fell_back
+    assert all((cell.slices is None) is fell_back for cell in progress.cells)
+
+
 def test_a_point_without_any_value_is_given_up_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 """What becomes of a sliced pair when one of its sides ends early or hangs."""
 
 import random
+from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -23,18 +24,30 @@ from tests.support import synthetic
 
 
 class Side:
-    """Takes so many turns, then ends with an outcome, or hangs."""
+    """Takes so many turns, then ends with an outcome, or hangs.
+
+    Its stock is used up in the turns `exhausted`, and the turns `untimed` have no length.
+    """
 
     def __init__(
-        self, turns: int, status: Status = "ok", hangs: bool = False, ops: int = 100
+        self,
+        turns: int,
+        status: Status = "ok",
+        hangs: bool = False,
+        ops: int = 100,
+        exhausted: Collection[int] = (),
+        untimed: Collection[int] = (),
     ) -> None:
         self.left, self.status, self.hangs, self.ops = turns, status, hangs, ops
+        self.taken, self.exhausted, self.untimed = 0, exhausted, untimed
 
     def take(self) -> Turn:
         if not self.left:
             raise LoadTimeout("it hangs") if self.hangs else LoadEnded
         self.left -= 1
-        return Turn(self.ops, 0.018, 0.018, 0.0, False)
+        self.taken += 1
+        seconds = 0.0 if self.taken in self.untimed else 0.018
+        return Turn(self.ops, seconds, seconds, 0.0, self.taken in self.exhausted)
 
     def end(self) -> Outcome:
         return Outcome(self.status, None if self.status == "ok" else "ENOSPC", ops=100, seconds=1)
@@ -68,11 +81,44 @@ def test_a_side_that_fails_makes_its_pair_useless() -> None:
 
 
 def test_both_sides_have_the_same_whole_blocks() -> None:
-    for cells in (alternate(Side(100), Side(100)), alternate(Side(100), Side(8))):
+    for cells in (alternate(Side(100), Side(100)), alternate(Side(100), Side(12))):
         blocks = [[s.block for s in c.slices or ()] for c in cells.values()]
         assert blocks[0] == blocks[1]
         assert blocks[0] == [n for n in range(len(blocks[0]) // 2) for _ in range(2)]
-    assert len(blocks[0]) == 6  # one turn for the caches, three blocks of two, one that was cut
+    assert len(blocks[0]) == 10  # one turn for the caches, five blocks of two, one that was cut
+
+
+@pytest.mark.parametrize("exhausted", [(2,), (5,), (21,), (2, 3), (6, 12, 13)])
+def test_a_block_in_which_a_stock_was_used_up_is_left_out(exhausted: tuple[int, ...]) -> None:
+    """The pair goes on after it, with a full stock: a pilot that was too slow costs no pair."""
+    left = sorted(set(range(10)) - {(turn - 2) // 2 for turn in exhausted})
+    for cells in (
+        alternate(Side(100, exhausted=exhausted), Side(100)),
+        alternate(Side(100), Side(100, exhausted=exhausted)),
+    ):
+        for one in cells.values():
+            assert [s.block for s in one.slices or ()] == [n for n in left for _ in range(2)]
+
+
+@pytest.mark.parametrize("broken", ["exhausted", "untimed"])
+def test_a_pair_needs_five_whole_blocks(broken: str) -> None:
+    """With fewer it has no ratio, and its verdict would be one of whole repetitions."""
+    five = range(2, 12, 2)
+    good = alternate(Side(100, **{broken: five}), Side(100))
+    assert good["A"].status == "ok"
+    for sides in (
+        (Side(100, **{broken: [*five, 12]}), Side(100)),
+        (Side(100), Side(100, **{broken: range(1, 22)})),
+        (Side(100, **{broken: five}), Side(100, **{broken: [13]})),
+    ):
+        with pytest.raises(FscaleError, match=r"only [04] of 10 blocks .* needs 5"):
+            alternate(*sides)
+
+
+def test_a_pair_that_ends_early_needs_five_blocks_too() -> None:
+    assert alternate(Side(100), Side(11))["B"].status == "ok"
+    with pytest.raises(FscaleError, match=r"only 4 of 10 blocks"):
+        alternate(Side(100), Side(10))
 
 
 def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
@@ -113,15 +159,16 @@ def test_latencies_are_those_of_the_whole_blocks() -> None:
 
     class Timed(Side):
         def end(self) -> Outcome:
-            each = {number: {1000 * number: 100} for number in range(1, 8)}
+            each = {number: {1000 * number: 100} for number in range(1, 14)}
             return replace(super().end(), turn_latencies=each)
 
-    cells = alternate(Timed(100), Timed(7))  # one for the caches, three blocks of two
+    # One for the caches, three blocks of two, one block without a stock, two blocks, and a part.
+    cells = alternate(Timed(100), Timed(14, exhausted=[9]))
     for one in cells.values():
         assert one.latency is not None
-        assert one.latency["count"] == 600
-        assert one.latency["quantiles"]["100"] == pytest.approx(7000, rel=1e-3)
-        assert one.latency["quantiles"]["50"] == pytest.approx(4000, rel=1e-3)
+        assert one.latency["count"] == 1000
+        assert one.latency["quantiles"]["100"] == pytest.approx(13000, rel=1e-3)
+        assert one.latency["quantiles"]["50"] == pytest.approx(6000, rel=1e-3)
         assert one.latency["errors"]["50"] > 0.1
     assert alternate(Side(100), Side(100))["A"].latency is None
 
