@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fscale.apps.adapter import loads
 from fscale.commands.options.shared import ResultsOption
+from fscale.commute.run_task import find_conflicts
 from fscale.farm.objects import Cache
 from fscale.farm.task import Kind, Task, identity
 from fscale.model.catalogue import explain
@@ -32,6 +33,7 @@ def _compare(task: Task, directory: Path, output: Path) -> None:
 # the directory by their roles.
 KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
     "simulate": simulate,
+    "commute": find_conflicts,
     "guest": boot,
     "run": lambda task, directory, output: run_task.measure(task, directory, output, loads),
     "ab": _compare,

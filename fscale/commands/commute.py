@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale commute`: which calls conflict although they commute."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +11,19 @@ from fscale.commands.options.formats import put
 from fscale.commands.options.guest import ModuleOption
 from fscale.commands.options.helptext import GUESTS, MEASURED, REPEATED
 from fscale.commands.options.kinds import number
+from fscale.commands.options.on import OnOption, engine_of, print_place
 from fscale.commands.options.shared import JsonFlag, ResultsOption
 from fscale.commands.options.simulated import JobsOption
 from fscale.commands.options.suite import GuestFilesystemsOption
 from fscale.commands.options.writable import TERMINAL
 from fscale.commute import guest, matrix
-from fscale.commute.campaign import Campaign, estimate_seconds
-from fscale.commute.generate import sample
+from fscale.commute.boot import Boot, Ended, estimate_boot, estimate_seconds, execute_here
+from fscale.commute.campaign import Campaign
+from fscale.commute.generate import Selection
 from fscale.commute.matrix import Matrices, Matrix, Pair
 from fscale.commute.posix import CALLS
 from fscale.commute.store import Store
+from fscale.commute.tasks import execute_elsewhere
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SEED
@@ -93,6 +96,7 @@ def _commute(
         int, number(1, MOST_SEED, "Random seed of the tests and of the first boot.", REPEATED)
     ] = 1,
     jobs: JobsOption = 1,
+    on: OnOption = None,
     json: JsonFlag = False,
     dry_run: Annotated[
         bool,
@@ -117,21 +121,29 @@ def _commute(
     filesystems = parse_list("--fs", fs, catalogue.split_filesystems) or []
     for name in filesystems:
         guest.describe(name)
-    counts, tests = sample(_calls(calls), each or None, seed)
+    selection = Selection(calls=tuple(_calls(calls)), each=each or None, seed=seed)
+    counts, tests = selection.draw()
     if dry_run:
+        print_place(on, "the boots")
         _show_plan(counts, len(tests), len(kernels) * len(filesystems) * boots, jobs)
         return
     steps = Steps(terminal(error=True))
     store = Store(output)
     found: list[Matrix] = []
-    with Signals().installed():
+    with Signals().installed(), engine_of(on) as engine:
         store.check(tests)
         guests = [
             guest.prepare(name, one, module or [], steps) for one in kernels for name in filesystems
         ]
         campaign = Campaign(store, guests, tests, boots, seed)
         store.save_tests(tests)
-        for measured in campaign.measure(counts, first_cpus(jobs)):
+
+        def execute(waiting: Sequence[Boot]) -> Ended:
+            if engine:
+                return execute_elsewhere(waiting, selection, engine, steps.note)
+            return execute_here(waiting, tests, first_cpus(jobs), output / "guest")
+
+        for measured in campaign.measure(counts, execute):
             found.append(measured)
             store.save_matrices(Matrices(matrices=found))
             if not json:
@@ -143,7 +155,7 @@ def _commute(
 def _show_plan(counts: Mapping[Pair, int], tests: int, boots: int, jobs: int) -> None:
     for line in matrix.lines({pair: str(n) for pair, n in counts.items()}):
         print_line(line)
-    about = duration(estimate_seconds(boots, tests, jobs))
+    about = duration(estimate_seconds(boots, estimate_boot(tests), jobs))
     print_line(
         f"{plural(sum(counts.values()), 'test')}, of which {tests:,} are executed in each of "
         f"{plural(boots, 'boot')}: about {about}"

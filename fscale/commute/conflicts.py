@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fscale.model.bench import Plain
 from fscale.sim.cells import static_object
 from fscale.sim.kerneltypes import Types
 from fscale.sim.output import CallUser, ConflictLine
@@ -19,13 +20,13 @@ _ADDRESSED = {"memory at": "memory", "struct page": "struct page", "vmalloc area
 class Conflict:
     """An object in a line that one call wrote and the other one accessed."""
 
-    object: str
+    object: Plain
     """its name, which others of its kind have as well"""
     layout: bool
     """whether the calls accessed different bytes, which merely lie in one line"""
-    a: tuple[str, ...]
+    a: tuple[Plain, ...]
     """the functions of call a that access the line, writers first"""
-    b: tuple[str, ...]
+    b: tuple[Plain, ...]
 
 
 def named(line: ConflictLine, symbols: Symbols, types: Types) -> list[Conflict]:

@@ -15,6 +15,7 @@ from fscale.commute.calls import Call, choose
 from fscale.commute.choices import Choices, explore
 from fscale.commute.posix import CALLS, Result
 from fscale.commute.states import Key, Value, World, lazily, same
+from fscale.model.bench import Strict
 
 ORDERS = ("ab", "ba")
 
@@ -50,18 +51,23 @@ def generate(first: str, second: str) -> Iterator[PairTest]:
         yield PairTest(f"{first}-{second}-{len(seen)}", found.a, found.b, found.known)
 
 
-def sample(
-    calls: Sequence[str], each: int | None, seed: int
-) -> tuple[dict[tuple[str, str], int], list[PairTest]]:
-    """The number of tests of each pair of some calls, and at most `each` of them, drawn by seed."""
-    counts: dict[tuple[str, str], int] = {}
-    drawn: list[PairTest] = []
-    for pair in pairs(calls):
-        tests = list(generate(*pair))
-        counts[pair] = len(tests)
-        chosen = random.Random(f"{seed} {pair}").sample(range(len(tests)), len(tests))[:each]
-        drawn += [tests[number] for number in sorted(chosen)]
-    return counts, drawn
+class Selection(Strict):
+    """At most `each` tests of each pair of some calls, drawn by seed; None: all of them."""
+
+    calls: tuple[str, ...]
+    each: int | None
+    seed: int
+
+    def draw(self) -> tuple[dict[tuple[str, str], int], list[PairTest]]:
+        """The number of tests that each pair has, and the tests."""
+        counts: dict[tuple[str, str], int] = {}
+        drawn: list[PairTest] = []
+        for pair in pairs(self.calls):
+            tests = list(generate(*pair))
+            counts[pair] = len(tests)
+            shuffled = random.Random(f"{self.seed} {pair}").sample(range(len(tests)), len(tests))
+            drawn += [tests[number] for number in sorted(shuffled[: self.each])]
+        return counts, drawn
 
 
 # The calls' accesses and results, without the names of what they access.

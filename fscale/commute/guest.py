@@ -51,6 +51,8 @@ class Guest:
     emulator: Qemu
     plugin: Path
     initramfs: Path
+    modules: tuple[Path, ...]
+    """those that come before the kernel's of the same name"""
     types: Types
 
     @property
@@ -107,6 +109,7 @@ def prepare(filesystem: str, kernel: str, modules: Sequence[Path], steps: Steps)
         emulated,
         made(paths.SIMULATOR),
         initramfs,
+        parts.modules,
         types[filesystem],
     )
 

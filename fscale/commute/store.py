@@ -53,6 +53,17 @@ def boot_name(filesystem: str, kernel: str, number: int) -> str:
     return f"boots/{name}.jsonl"
 
 
+Found = Mapping[str, Sequence[Conflict]]
+"""the conflicts of a boot, by the id of the test"""
+
+
+def parse_boot(content: bytes) -> tuple[BootHead, Found]:
+    """The head and the conflicts in a boot's file. Raises ValidationError."""
+    head, *lines = content.splitlines() or [b""]
+    found = [_Found.model_validate_json(line) for line in lines]
+    return BootHead.model_validate_json(head), {one.id: one.conflicts for one in found}
+
+
 class Store:
     """Reads and writes the files; each is complete or absent.
 
@@ -78,8 +89,8 @@ class Store:
         """Write the tests."""
         self._folder.write(TESTS, _text(tests), sync=True)
 
-    def save_boot(self, name: str, head: BootHead, found: Mapping[str, Sequence[Conflict]]) -> None:
-        """Write the conflicts of a boot, by the id of the test."""
+    def save_boot(self, name: str, head: BootHead, found: Found) -> None:
+        """Write the conflicts of a boot."""
         lines = [
             json.dumps({"id": test, "conflicts": list(map(asdict, conflicts))})
             for test, conflicts in found.items()
@@ -87,14 +98,12 @@ class Store:
         text = "\n".join([head.model_dump_json(), *lines, ""])
         self._folder.write(name, text, sync=True)
 
-    def load_boot(self, name: str) -> tuple[BootHead, dict[str, list[Conflict]]] | None:
-        """The conflicts of a boot, by the id of the test; None if there is no such boot."""
+    def load_boot(self, name: str) -> tuple[BootHead, Found] | None:
+        """The head and the conflicts of a boot; None if there is no such boot."""
         if (content := self._read(name)) is None:
             return None
         try:
-            head, *lines = content.splitlines() or [b""]
-            found = [_Found.model_validate_json(line) for line in lines]
-            return BootHead.model_validate_json(head), {one.id: one.conflicts for one in found}
+            return parse_boot(content)
         except ValidationError as error:
             raise self._damaged(name, error) from None
 

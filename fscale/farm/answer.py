@@ -26,6 +26,7 @@ MOST_HEADER = 1 << 20
 MOST_FILES = 4096
 CRASH_FILE = "crash.json"
 REPORT_FILE = "report.json"
+CONFLICTS_FILE = "conflicts.jsonl"
 MOST_OF_A_RUN = 16_384
 """files of a comparison, which has two for each repetition of each point"""
 MOST_WHOLE = 256 << 20
@@ -34,6 +35,7 @@ MOST_TEXT = 64 << 10
 # Files of tasks without keys.
 _WHOLE: dict[Kind, tuple[str, ...]] = {
     "simulate": (),
+    "commute": (CONFLICTS_FILE,),
     "guest": (RUN_FILE, CRASH_FILE),
     "run": (PLANNED,),
     "ab": (RUN_FILE, AB_FILE),
@@ -92,8 +94,8 @@ class Answer:
     run: Run | None = None
     """of a task that measures a run of its own, such as a comparison"""
     record: bytes | None = None
-    """the AB_FILE of a comparison, the CRASH_FILE of a guest or a REPORT_FILE; who knows its fields
-    checks it"""
+    """the AB_FILE of a comparison, the CRASH_FILE of a guest, a CONFLICTS_FILE or a REPORT_FILE;
+    who knows its fields checks it"""
 
     @property
     def complete(self) -> bool:

@@ -13,7 +13,7 @@ from fscale.model.bench import Strict
 from fscale.model.results import CellKey
 from fscale.model.revision import revision
 
-Kind = Literal["simulate", "guest", "run", "ab", "doctor", "restore"]
+Kind = Literal["simulate", "commute", "guest", "run", "ab", "doctor", "restore"]
 Role = Annotated[
     str,
     Field(pattern=r"^((modules|cells|images|control)/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fscale.commute.store import Store as ConflictStore
 from fscale.farm.objects import digest_of
 from fscale.farm.results import hosts
 from fscale.model import paths
@@ -77,12 +78,15 @@ def worker(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def vm(cluster: Cluster, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    argv = [sys.executable, "-m", "fscale", "vm", *arguments]
-    on = ("--on", f"dask://127.0.0.1:{cluster.port}")
+def fscale(cluster: Cluster, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*argv, *on], env=cluster.environment(), capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-m", "fscale", *arguments],
+        env=cluster.environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def on(cluster: Cluster) -> tuple[str, str]:
+    return "--on", f"dask://127.0.0.1:{cluster.port}"
 
 
 @pytest.mark.guest
@@ -91,7 +95,7 @@ def test_counts_of_guests_on_a_worker(worker: Cluster, tmp_path: Path) -> None:
     sides = ("--base", "ext4:kernel=6.1", "--new", "ext4:kernel=6.1:mount=data=journal")
     of_guests = ("--smp", "1", "--memory", "2G", "--workload", "DWAL", "--cores", "1")
     asked = ("--slices", "--metric", "count", "--repetitions", "4", "--output", str(output))
-    done = vm(worker, "ab", *sides, *of_guests, *asked)
+    done = fscale(worker, "ab", *sides, *of_guests, *asked, *on(worker))
     assert done.returncode == 1, done.stdout + done.stderr  # data are written twice
     counts = {
         side: [c.counts["instructions"] for c in Store(output).cells() if c.key.side == side]
@@ -109,13 +113,26 @@ def test_counts_of_guests_on_a_worker(worker: Cluster, tmp_path: Path) -> None:
 def test_crash_points_on_a_worker(worker: Cluster, tmp_path: Path) -> None:
     output = tmp_path / "crash"
     asked = ("--fs", "ext4", "--accel", "tcg", "--points", "60", "--output", str(output))
-    good = vm(worker, "crash", *asked)
+    good = fscale(worker, "vm", "crash", *asked, *on(worker))
     assert good.returncode == 0, good.stdout + good.stderr
     tested = [
         json.loads((output / part / "crash.json").read_text())["tested"]
         for part in ("part1", "part2", "")
     ]
     assert tested == [30, 30, 60]
-    bad = vm(worker, "crash", *asked, "--plant", "lost-flush")
+    bad = fscale(worker, "vm", "crash", *asked, "--plant", "lost-flush", *on(worker))
     assert bad.returncode == 1, bad.stdout + bad.stderr
     assert json.loads((output / "crash.json").read_text())["failing"] > 0
+
+
+@pytest.mark.guest
+def test_conflicts_on_a_worker_are_those_found_here(worker: Cluster, tmp_path: Path) -> None:
+    asked = ("commute", "--calls", "link,unlink", "--each", "3", "--kernel", "6.1")
+    found = []
+    for name, place in (("here", ()), ("there", on(worker))):
+        done = fscale(worker, *asked, "--output", str(tmp_path / name), *place)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (one,) = ConflictStore(tmp_path / name).load_matrices()
+        found.append([(count.calls, count.tests, count.free + count.layout) for count in one.pairs])
+    assert f"executed on {os.uname().nodename}" in done.stderr
+    assert found[0] == found[1]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fscale.commute.compare import appearing
 from fscale.commute.conflicts import Conflict
-from fscale.commute.generate import PairTest, execute, sample
+from fscale.commute.generate import PairTest, Selection, execute
 from fscale.commute.posix import CALLS
 from fscale.commute.states import Access, Initial, World, completed
 from fscale.commute.store import Store
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, required=True)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    _, tests = sample(list(CALLS), given.each or None, given.seed)
+    _, tests = Selection(calls=tuple(CALLS), each=given.each or None, seed=given.seed).draw()
     store = Store(given.results)
     files = sorted((given.results / "boots").glob("*.jsonl"))
     loaded = [found for path in files if (found := store.load_boot(f"boots/{path.name}"))]

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from fscale.commute import campaign
-from fscale.commute.campaign import Campaign, estimate_seconds
+from fscale.commute import boot
+from fscale.commute.boot import Boot, Ended, estimate_boot, estimate_seconds, execute_here
+from fscale.commute.campaign import Campaign
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import generate
 from fscale.commute.matrix import Matrix
@@ -58,8 +59,8 @@ class Guests:
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
-    monkeypatch.setattr(campaign, "execute", made.execute)
-    monkeypatch.setattr(campaign, "POLL_SECONDS", 0)
+    monkeypatch.setattr(boot, "execute", made.execute)
+    monkeypatch.setattr(boot, "POLL_SECONDS", 0)
     return made
 
 
@@ -74,8 +75,12 @@ def measure(
     store.check(TESTS)
     begun = Campaign(store, [guest(identity)], TESTS, boots, seed)
     store.save_tests(TESTS)
-    (found,) = begun.measure(SIZES, cpus)
+    (found,) = begun.measure(SIZES, here(cpus))
     return found
+
+
+def here(cpus: Sequence[int]) -> Callable[[Sequence[Boot]], Ended]:
+    return lambda boots: execute_here(boots, TESTS, cpus, Path("logs"))
 
 
 def refused(function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
@@ -112,7 +117,7 @@ def test_an_interrupted_command_resumes(tmp_path: Path, guests: Guests) -> None:
 def test_each_cpu_has_a_guest(tmp_path: Path, guests: Guests) -> None:
     named = [guest(), guest(release="6.12")]
     begun = Campaign(Store(tmp_path), named, TESTS, 3, 1)
-    found = list(begun.measure(SIZES, [4, 7]))
+    found = list(begun.measure(SIZES, here([4, 7])))
     assert [one.kernel for one in found] == ["6.1", "6.12"]
     assert (len(guests.boots), guests.most, guests.running) == (6, 2, 0)
     assert sorted(guests.cpus) == [4, 4, 4, 7, 7, 7]
@@ -193,5 +198,6 @@ def test_time_left(tmp_path: Path, guests: Guests, capsys: pytest.CaptureFixture
     first, second = capsys.readouterr().err.splitlines()
     assert first == "boot 1 of 2: tmpfs on 6.1; about 0:22 left"
     assert second == "boot 2 of 2: tmpfs on 6.1; about 0:00 left"
-    assert 100 < estimate_seconds(2, 3152, 1) < 150
-    assert estimate_seconds(3, 3152, 2) == estimate_seconds(2, 3152, 1)
+    each = estimate_boot(3152)
+    assert 100 < estimate_seconds(2, each, 1) < 150
+    assert estimate_seconds(3, each, 2) == estimate_seconds(2, each, 1)

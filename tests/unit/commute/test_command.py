@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.commands import commute, schema
-from fscale.commute import campaign, guest
+from fscale.commute import boot, guest
 from fscale.commute.conflicts import Conflict
 from fscale.model.errors import FscaleError
 
@@ -39,8 +39,8 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
         yield 0
         return [[] for _ in tests]
 
-    monkeypatch.setattr(campaign, "execute", execute)
-    monkeypatch.setattr(campaign, "POLL_SECONDS", 0)
+    monkeypatch.setattr(boot, "execute", execute)
+    monkeypatch.setattr(boot, "POLL_SECONDS", 0)
 
 
 def test_the_plan(tmp_path: Path) -> None:
