@@ -34,7 +34,9 @@ def run(
     ] = "lanefs",
     part: Annotated[
         list[str] | None,
-        typer.Option(help=f"Part to run: {', '.join(PARTS)}; repeatable. Default: all."),
+        typer.Option(
+            help=f"Part to run: {', '.join(PARTS)}; repeatable. Default: all, with --test functions."
+        ),
     ] = None,
     test: Annotated[
         list[str] | None, typer.Option(help="Function test to run; repeatable. Default: all.")
@@ -71,7 +73,7 @@ def run(
 
     Exit codes: 0: all parts passed. 1: a part failed; the console log has the details.
     """
-    parts = part or list(PARTS)
+    parts = part or (["functions"] if test else list(PARTS))
     if unknown := set(parts) - set(PARTS):
         raise FscaleError(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     spec = Spec(

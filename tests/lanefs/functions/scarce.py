@@ -138,7 +138,9 @@ def what_fits_is_written_with_little_memory(place: Place) -> None:
         _write_until(end, mount)
 
     try:
-        with loop_device(place, 64, domains=1) as (device, _):
+        with loop_device(place, 64, domains=1) as (device, backing):
+            with backing.open("r+b") as file:  # its new pages would count as the writer's memory
+                os.posix_fallocate(file.fileno(), 0, 64 << 20)
             with mounted(place, device) as mount:
                 _fill(mount / "rest", SCATTERED + SPARE)
                 children(1, lambda _: work(mount))

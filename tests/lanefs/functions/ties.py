@@ -48,9 +48,10 @@ def an_fsync_commits_each_tied_domain_behind_one_flush(place: Place) -> None:
             for other in others[:ties]:
                 other.with_suffix(".moved").rename(other)
             print(f"{ties} ties: {found}", flush=True)
-            # The journal of an inode that another domain renamed is written in two requests.
-            counts = ties + 1, 1, ties + 1, 2 * ties + 1
-            equal(found, counts, f"counts of an fsync with {ties} ties")
+            equal(found[:3], (ties + 1, 1, ties + 1), f"counts of an fsync with {ties} ties")
+            # A domain writes its journal, and apart from it what it revokes: the block that had the
+            # old name, unless the new one has its hash, whose seed is random, in the same block.
+            check(ties < found[3] <= 2 * ties + 1, f"{found[3]} writes of {ties + 1} journals")
 
 
 @long_test
