@@ -122,4 +122,6 @@ def work_of(task: Task, directory: Path, steps: Steps) -> Work:
         modules,
         kerneltypes.load(kernel, {name: filesystem}, (), modules)[name],
     )
-    return Work(guest, BootHead.model_validate(work["head"]), Selection.model_validate(work["selection"]))
+    return Work(
+        guest, BootHead.model_validate(work["head"]), Selection.model_validate(work["selection"])
+    )

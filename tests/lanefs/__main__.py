@@ -35,7 +35,7 @@ def run(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Part to run: {', '.join(PARTS)}; repeatable. Default: all, with --test functions."
+            help=f"Part to run: {', '.join(PARTS)}; repeatable. Default: all; with --test functions"
         ),
     ] = None,
     test: Annotated[
