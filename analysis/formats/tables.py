@@ -108,16 +108,16 @@ TABLES: dict[str, Table] = {
 }
 
 
-def _csv(table: Table, members: Sequence[Member]) -> str:
-    return to_csv(table.columns, table.rows(members))
+def missing_cells(members: Sequence[Member]) -> int:
+    """How many planned cells of some runs left no result."""
+    return sum(run.results.missing for run in _runs(members))
 
 
-def _json(table: Table, members: Sequence[Member]) -> str:
-    missing = sum(run.results.missing for run in _runs(members))
-    return to_json(table.columns, table.rows(members), missing)
+def _csv(columns: Sequence[Column[Any]], rows: Sequence[Row], _missing: int) -> str:
+    return to_csv(columns, rows)
 
 
-def _parquet(table: Table, members: Sequence[Member]) -> bytes:
+def _parquet(columns: Sequence[Column[Any]], rows: Sequence[Row], _missing: int) -> bytes:
     """Apache Parquet; its metadata have units and meanings, as pandas stores `attrs`.
 
     Raises:
@@ -127,7 +127,7 @@ def _parquet(table: Table, members: Sequence[Member]) -> bytes:
 
     file = io.BytesIO()
     try:
-        make_frame(table.columns, table.rows(members)).to_parquet(file, engine="pyarrow")
+        make_frame(columns, rows).to_parquet(file, engine="pyarrow")
     except ImportError:
         raise FscaleError(
             "the format parquet needs pyarrow, which is missing or too old: install fscale[parquet]"
@@ -135,8 +135,9 @@ def _parquet(table: Table, members: Sequence[Member]) -> bytes:
     return file.getvalue()
 
 
-TABLE_FORMATS: dict[str, Callable[[Table, Sequence[Member]], str | bytes]] = {
+TABLE_FORMATS: dict[str, Callable[[Sequence[Column[Any]], Sequence[Row], int], str | bytes]] = {
     "csv": _csv,
-    "json": _json,
+    "json": to_json,
     "parquet": _parquet,
 }
+"""from columns, rows, and the number of planned cells that left no result"""

@@ -8,6 +8,7 @@ from docs.scripts import table
 from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.tables import verdicts
 from fscale.analysis.tables.column import PLACE, Column
+from fscale.commute.tables import TABLES as CONFLICT_TABLES
 
 LEAD = (
     "`fscale.load` gives these tables as pandas DataFrames (`run.points`), and `fscale export "
@@ -27,6 +28,9 @@ def page() -> str:
             parts.append("It has the columns of [cells](#cells).")
         else:
             parts += _columns(column for column in described.columns if column not in PLACE)
+    parts += ["`fscale export` has two tables of results of `fscale commute`, which is no run:"]
+    for name, conflicts in CONFLICT_TABLES.items():
+        parts += [f"## {name}", f"A row is {conflicts.row}.", *_columns(conflicts.columns)]
     parts += [
         "## Verdicts",
         "`fscale.compare` gives a row for each verdict, and for each point that is good on one "

@@ -20,7 +20,7 @@ from fscale.commute import guest, matrix
 from fscale.commute.boot import Boot, Ended, estimate_boot, estimate_seconds, execute_here
 from fscale.commute.campaign import Campaign
 from fscale.commute.generate import Selection
-from fscale.commute.matrix import Matrices, Matrix, Pair
+from fscale.commute.matrix import Matrices, Matrix, Pair, shown
 from fscale.commute.posix import CALLS
 from fscale.commute.store import Store
 from fscale.commute.tasks import execute_elsewhere
@@ -43,7 +43,6 @@ More examples:
 
     fscale commute --each 0 --jobs 2 --output results/all    # every test, on two CPUs
 """
-_OBJECTS = 20
 
 
 def _calls(text: str | None) -> list[str]:
@@ -129,6 +128,7 @@ def _commute(
         return
     steps = Steps(terminal(error=True))
     store = Store(output)
+    console = terminal(ascii_only=only_ascii())
     found: list[Matrix] = []
     with Signals().installed(), engine_of(on) as engine:
         store.check(tests)
@@ -147,7 +147,8 @@ def _commute(
             found.append(measured)
             store.save_matrices(Matrices(matrices=found))
             if not json:
-                _show(found[-1])
+                for part in shown(measured):
+                    console.print(part, soft_wrap=isinstance(part, str))
     if json:
         put(TERMINAL, Matrices(matrices=found).text())
 
@@ -160,21 +161,6 @@ def _show_plan(counts: Mapping[Pair, int], tests: int, boots: int, jobs: int) ->
         f"{plural(sum(counts.values()), 'test')}, of which {tests:,} are executed in each of "
         f"{plural(boots, 'boot')}: about {about}"
     )
-
-
-def _show(found: Matrix) -> None:
-    console = terminal(ascii_only=only_ascii())
-    total = found.total
-    console.print(
-        f"\n{found.filesystem} on {found.kernel}, {plural(found.boots, 'boot')}: {total.free} of "
-        f"{plural(total.tests, 'test')} have no conflict, which makes {found.share:.0%} of all; in "
-        f"{total.layout} merely different data of one line conflict.\n"
-        "Tests without a conflict in percent:",
-        soft_wrap=True,
-    )
-    for line in matrix.lines({count.calls: str(count.percent) for count in found.pairs}):
-        print_line(line)
-    console.print(matrix.spoilers_table(found, _OBJECTS))
 
 
 def register(app: typer.Typer) -> None:

@@ -8,12 +8,21 @@ from typing import Annotated
 import typer
 
 from fscale.commands.options.bundle import bundle
-from fscale.commands.options.formats import OF_TABLES, Format, TableName, write, write_table
+from fscale.commands.options.formats import (
+    OF_CONFLICTS,
+    OF_TABLES,
+    Format,
+    TableName,
+    write,
+    write_conflicts,
+    write_table,
+)
 from fscale.commands.options.given import refuse_given
 from fscale.commands.options.kinds import output_file
 from fscale.commands.options.submission import SubmissionOptions
 from fscale.commands.options.writable import TERMINAL
 from fscale.model.errors import FscaleError
+from fscale.model.store import has_conflicts
 
 _EPILOG = """
 More examples:
@@ -21,6 +30,7 @@ More examples:
     fscale export results/today --format junit --output fscale.xml
     fscale export results/6.17 results/6.18 --format parquet --table points --output both.parquet
     fscale export results/p --format csv --table locks
+    fscale export results/commute --format csv --table objects    # of `fscale commute`
     fscale export results/today --format ktap | less
     fscale export results/today --format kcidb --output kcidb.json
     fscale export results/today --format kcidb --origin myci --build-id myci:build-42
@@ -42,13 +52,14 @@ def _export(
         Format, typer.Option("--format", help="Format to write (docs/reference/formats.md).")
     ],
     table: Annotated[
-        TableName,
+        TableName | None,
         typer.Option(
             "--table",
             help="Table to write as CSV, JSON or Parquet (docs/reference/table-columns.md). "
-            "Profiling repetitions are in `profiled` only.",
+            "Profiling repetitions are in `profiled` only. Default: cells; of results of `fscale "
+            "commute` pairs.",
         ),
-    ] = TableName.CELLS,
+    ] = None,
     output: Annotated[
         Path | None,
         output_file("File to write. Default: standard output."),
@@ -67,10 +78,15 @@ def _export(
     if form != Format.KCIDB:
         refuse_given(context, submitted.given, f"the format {form.value}, which names no submitter")
     target = TERMINAL if output is None else output
+    if form == Format.PARQUET and target == TERMINAL and sys.stdout.isatty():
+        raise FscaleError("the format parquet is no text; give --output FILE")
+    if any(has_conflicts(Path(run.partition("=")[0])) or has_conflicts(Path(run)) for run in runs):
+        write_conflicts(runs, table, form, target)
+        return
+    if table in OF_CONFLICTS:
+        raise FscaleError(f"only results of `fscale commute` have the table {table}")
     if form in OF_TABLES:
-        if form == Format.PARQUET and target == TERMINAL and sys.stdout.isatty():
-            raise FscaleError("the format parquet is no text; give --output FILE")
-        write_table(runs, table, form, target)
+        write_table(runs, table or TableName.CELLS, form, target)
         return
     refuse_given(context, {"table"}, f"the format {form.value}, whose entries are repetitions")
     if len(runs) > 1:

@@ -2,9 +2,10 @@
 """`fscale report`: writes the report of a run, or one report of several runs."""
 
 import gc
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +15,14 @@ from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.plots import PlotOptions
 from fscale.commands.options.shared import AllowOption
 from fscale.model.errors import FscaleError
-from fscale.model.store import say_no_run
+from fscale.model.files import Folder
+from fscale.model.store import has_conflicts, say_no_run
+
+if TYPE_CHECKING:
+    from fscale.analysis.members import NamedRun
+
+_OF_PLOTS = {field.name for field in fields(PlotOptions)}
+_OF_RUNS = {"paper", "plots", "allow_different"} | _OF_PLOTS
 
 _EPILOG = """
 More examples:
@@ -23,6 +31,7 @@ More examples:
     fscale report results/today --plot-width 3.33in --plot-per workload --font STIXGeneral
     fscale report results/6.1 results/6.12 results/6.18 --output results/kernels
     fscale report results/v1=stock results/v2=patched --output results/both
+    fscale report results/commute    # of `fscale commute`: the matrices
     fscale report a b --output c --allow-different filesystems.ext4.mount_options
 """
 
@@ -69,6 +78,10 @@ def _report(
     from fscale.analysis.members import NamedRun  # noqa: PLC0415 - imports the statistics
 
     asked = [NamedRun.parse(text) for text in runs]
+    if any(has_conflicts(one.path) for one in asked):
+        refuse_given(context, _OF_RUNS, "results of `fscale commute`")
+        typer.echo(_report_conflicts(asked, output))
+        return
     for one in asked:
         if not (one.path / "run.json").exists():
             raise FscaleError(say_no_run(one.path))
@@ -78,7 +91,7 @@ def _report(
     from fscale.analysis.report import build, build_several  # noqa: PLC0415 - matplotlib takes a second
 
     if not plots:
-        refuse_given(context, {field.name for field in fields(PlotOptions)}, "--no-plots")
+        refuse_given(context, _OF_PLOTS, "--no-plots")
     settings = drawn.settings if plots else None
 
     if len(asked) > 1:
@@ -90,6 +103,22 @@ def _report(
         raise FscaleError("labels and --allow-different need several runs; give a second run")
     else:
         typer.echo(build(asked[0].path, output, paper=paper, plots=settings))
+
+
+def _report_conflicts(asked: Sequence["NamedRun"], output: Path | None) -> Path:
+    from fscale.commute.compare import compare  # noqa: PLC0415
+    from fscale.commute.page import page  # noqa: PLC0415 - imports matplotlib
+    from fscale.commute.store import Store  # noqa: PLC0415
+
+    if len(asked) > 1 and output is None:
+        raise FscaleError("a report of several results needs --output DIR")
+    stores = {one.label or one.path.resolve().name: Store(one.path) for one in asked}
+    if len(stores) < len(asked):
+        raise FscaleError("several results have one name; give each as DIR=LABEL")
+    results = {label: store.load_matrices() for label, store in stores.items()}
+    first, *others = stores
+    compared = {label: compare(stores[first], stores[label]) for label in others}
+    return Folder(output or asked[0].path).write("report.html", page(results, compared))
 
 
 def register(app: typer.Typer) -> None:

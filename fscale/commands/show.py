@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
-from fscale.commands.options.chosen import ChosenFilesystems, ChosenWorkloads, choose
+from fscale.commands.options.chosen import ChosenFilesystems, ChosenWorkloads, choose, names
+from fscale.commands.options.given import refuse_given
 from fscale.model.errors import FscaleError
+from fscale.model.store import has_conflicts
 from fscale.model.terminal import only_ascii, terminal
 
 _EPILOG = """
@@ -19,10 +22,12 @@ More examples:
     fscale show results/today --workload DWSL --metric p99
     fscale show results/today | less
     fscale show results/today --ascii
+    fscale show results/commute --fs ext4    # of `fscale commute`: the pairs of calls
 """
 
 
 def _show(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="Results directory to draw.")],
     workload: ChosenWorkloads = None,
     fs: ChosenFilesystems = None,
@@ -48,13 +53,28 @@ def _show(
     from fscale.analysis.report.section import Report  # noqa: PLC0415
     from fscale.analysis.show.run import drawn  # noqa: PLC0415
 
+    console = terminal(ascii_only=ascii_only or only_ascii())
+    if has_conflicts(run):
+        refuse_given(context, {"workload", "metric"}, "a result of `fscale commute`")
+        _show_conflicts(console, run, fs)
+        return
     results = choose(load(run), workload, fs)
     _check_metric(results, metric)
-    console = terminal(ascii_only=ascii_only or only_ascii())
     for part in drawn(
         Report((Member(results),), run, metric=metric), console.width, console.height
     ):
         console.print(part)
+
+
+def _show_conflicts(console: Console, directory: Path, fs: str | None) -> None:
+    from fscale.commute.matrix import shown  # noqa: PLC0415
+    from fscale.commute.store import Store  # noqa: PLC0415
+
+    matrices = Store(directory).load_matrices()
+    chosen = names("file system", fs, (one.filesystem for one in matrices))
+    for one in matrices:
+        for part in shown(one) if one.filesystem in chosen else ():
+            console.print(part, soft_wrap=isinstance(part, str))
 
 
 def _check_metric(results: Results, metric: str) -> None:

@@ -12,8 +12,11 @@ from fscale.commute.generate import PairTest
 from fscale.commute.posix import CALLS
 from fscale.model.bench import Strict
 from fscale.model.tables import Column, Row, Table
+from fscale.model.words import plural
 
 Pair = tuple[str, str]
+_MOST_SHOWN = 20
+"""objects in a terminal"""
 
 
 class Count(Strict):
@@ -119,6 +122,16 @@ def matrix(
     )
 
 
+def sentence(found: Matrix) -> str:
+    """The answer of a matrix."""
+    total = found.total
+    return (
+        f"{found.filesystem} on {found.kernel}, {plural(found.boots, 'boot')}: {total.free} of "
+        f"{plural(total.tests, 'test')} have no conflict, which makes {found.share:.0%} of all; in "
+        f"{total.layout} merely different data of one line conflict."
+    )
+
+
 def lines(texts: Mapping[Pair, str]) -> list[str]:
     """A triangle, calls by calls, with a text for each pair; the names at the top stand upright."""
     names = [name for name in CALLS if any(name in pair for pair in texts)]
@@ -149,3 +162,13 @@ def spoilers_table(found: Matrix, most: int) -> Table:
         for one in found.spoilers[:most]
     ]
     return Table(columns, rows)
+
+
+def shown(found: Matrix) -> list[str | Table]:
+    """What a terminal shows of a matrix."""
+    percents = {count.calls: str(count.percent) for count in found.pairs}
+    return [
+        f"\n{sentence(found)}\nTests without a conflict in percent:",
+        *lines(percents),
+        spoilers_table(found, _MOST_SHOWN),
+    ]

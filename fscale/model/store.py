@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from fscale.model import filetest
 from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
@@ -29,12 +30,17 @@ def _dump(model: Strict) -> str:
     return model.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
+def has_conflicts(directory: Path) -> bool:
+    """Whether a directory is a result of `fscale commute`, which has no run.json."""
+    return filetest.exists(directory / MATRIX_FILE)
+
+
 def say_no_run(directory: Path) -> str:
     """Why a directory without a run.json cannot be read, and what to give."""
-    if (directory / MATRIX_FILE).exists():
+    if has_conflicts(directory):
         return (
-            f"{directory} is a result of `fscale commute`: its {MATRIX_FILE} has all figures, and "
-            "`fscale compare` judges two"
+            f"{directory} is a result of `fscale commute`, not of a run: `fscale show`, `report`, "
+            "`export` and `compare` know it"
         )
     return (
         f"{directory} is not a results directory (it has no run.json); give the directory that "

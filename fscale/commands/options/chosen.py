@@ -29,10 +29,10 @@ def choose(results: Results, workload: str | None, fs: str | None) -> Results:
         FscaleError: the run did not measure a name, or no selected cell has a result.
     """
     cells = results.cells
-    workloads = _names("workload", workload, (c.key.workload for c in cells))
+    workloads = names("workload", workload, (c.key.workload for c in cells))
     # As `fscale run` accepts them, so with braces and blanks, too.
     asked = fs and ",".join(map(variant.label, split_filesystems(fs)))
-    filesystems = _names("file system", asked, (c.key.filesystem for c in cells))
+    filesystems = names("file system", asked, (c.key.filesystem for c in cells))
     left = tuple(
         c for c in cells if c.key.workload in workloads and c.key.filesystem in filesystems
     )
@@ -45,7 +45,12 @@ def choose(results: Results, workload: str | None, fs: str | None) -> Results:
     return chosen
 
 
-def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
+def names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
+    """The names among the measured ones that were asked for; None asks for all.
+
+    Raises:
+        FscaleError: one of them was not measured.
+    """
     known = dict.fromkeys(measured)
     if asked is None:
         return set(known)
@@ -58,10 +63,10 @@ def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
 
 def _split(text: str, known: Iterable[str]) -> list[str]:
     """Split names at commas; a known name may itself contain commas."""
-    names, words = set(known), [word.strip() for word in text.split(",")]
+    whole, words = set(known), [word.strip() for word in text.split(",")]
     prefixes = []
     while words:
-        ends = (n for n in range(len(words), 0, -1) if ",".join(words[:n]) in names)
+        ends = (n for n in range(len(words), 0, -1) if ",".join(words[:n]) in whole)
         length = next(ends, 1)
         prefixes.append(",".join(words[:length]))
         words = words[length:]

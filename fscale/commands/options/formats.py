@@ -37,7 +37,7 @@ OF_TABLES = (Format.CSV, Format.JSON, Format.PARQUET)
 
 
 class TableName(StrEnum):
-    """The names of `fscale.analysis.formats.tables.TABLES`."""
+    """The names of `TABLES` in `fscale.analysis.formats.tables` and `fscale.commute.tables`."""
 
     CELLS = "cells"
     PROFILED = "profiled"
@@ -48,6 +48,12 @@ class TableName(StrEnum):
     CONTROL = "control"
     MACHINE = "machine"
     PREDICTIONS = "predictions"
+    PAIRS = "pairs"
+    OBJECTS = "objects"
+
+
+OF_CONFLICTS = (TableName.PAIRS, TableName.OBJECTS)
+"""those of `fscale.commute.tables.TABLES`"""
 
 
 @dataclass(frozen=True)
@@ -109,16 +115,47 @@ def write_table(runs: Sequence[str], name: TableName, form: Format, output: Path
         FscaleError: a run cannot be read, two cannot be told apart, the file cannot be written, or
             the format needs a package that is not installed.
     """
-    from fscale.analysis.formats.tables import TABLE_FORMATS, TABLES  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.formats.tables import (  # noqa: PLC0415 - imports the statistics
+        TABLE_FORMATS,
+        TABLES,
+        missing_cells,
+    )
     from fscale.analysis.members import NamedRun, open_named  # noqa: PLC0415
     from fscale.analysis.prediction.stored import read  # noqa: PLC0415
 
     members = open_named([NamedRun.parse(text) for text in runs])
-    put(output, TABLE_FORMATS[form](TABLES[name], members))
+    table, missing = TABLES[name], missing_cells(members)
+    put(output, TABLE_FORMATS[form](table.columns, table.rows(members), missing))
     for results in {member.name: member.results for member in members}.values():
         _note_absent(results)
         if name == TableName.PREDICTIONS and (remark := read(results).remark):
             say(f"note: {remark}", error=True)
+
+
+def write_conflicts(
+    results: Sequence[str], name: TableName | None, form: Format, output: Path
+) -> None:
+    """Write a table of results of `fscale commute`; `-` is standard output.
+
+    Raises:
+        FscaleError: one of them cannot be read, or has no such table or format.
+    """
+    from fscale.analysis.formats.tables import TABLE_FORMATS  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.members import NamedRun  # noqa: PLC0415
+    from fscale.commute.store import Store  # noqa: PLC0415
+    from fscale.commute.tables import TABLES, rows  # noqa: PLC0415
+
+    name = name or TableName.PAIRS
+    if form not in OF_TABLES or name not in OF_CONFLICTS:
+        raise FscaleError(
+            f"{results[0]} is a result of `fscale commute`; export its tables "
+            f"{' and '.join(OF_CONFLICTS)}, in one of the formats {', '.join(OF_TABLES)}"
+        )
+    filled = []
+    for named in map(NamedRun.parse, results):
+        found = Store(named.path).load_matrices()
+        filled += rows(name, named.label or named.path.resolve().name, found)
+    put(output, TABLE_FORMATS[form](TABLES[name].columns, filled, 0))
 
 
 def put(output: Path, content: str | bytes) -> None:

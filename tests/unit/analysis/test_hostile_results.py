@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 from kcidb_io.schema import V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from fscale.analysis.formats.tables import TABLES
 from fscale.analysis.report import build, interactive  # noqa: F401 - imported before the fork
 from fscale.analysis.report.render import TEMPLATES
 from fscale.analysis.vega import library
-from fscale.commands.options.formats import Format, TableName
+from fscale.commands.options.formats import Format
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import Command
 from fscale.model.store import Store
@@ -111,7 +112,7 @@ class Place:
                     *("export", self.results, f"{self.second}=2", "--format", "csv"),
                     *("--table", name, "--output", out / f"run.{name}.csv"),
                 ]
-                for name in TableName
+                for name in TABLES
             },
         }
 

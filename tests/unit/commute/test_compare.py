@@ -2,7 +2,6 @@
 """Two results are compared by the tests that both executed."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +13,9 @@ from typer.testing import CliRunner
 from fscale.cli import app
 from fscale.commands import schema
 from fscale.commute.conflicts import Conflict
-from fscale.commute.generate import PairTest, generate
-from fscale.commute.matrix import Count, Matrices, Matrix
-from fscale.commute.store import BootHead, Store, boot_name
+from fscale.commute.store import boot_name
 from fscale.model.errors import FscaleError
-
-TESTS = [*generate("link", "unlink")][:3] + [*generate("stat", "stat")][:2]
-IDS = [test.id for test in TESTS]
-RWSEM = Conflict("i_rwsem", False, ("down_write",), ("up_write",))
-COUNT = Conflict("file.f_count", False, (), ())
-HEAD = BootHead(guest="one", order="ab", seed=1)
-
-
-def write(
-    output: Path,
-    boots: Sequence[dict[int, list[Conflict]]],
-    tests: Sequence[PairTest] = TESTS,
-    filesystems: Sequence[str] = ("tmpfs",),
-    kernels: Sequence[str] = ("6.1",),
-) -> Path:
-    """A result; `boots` have the conflicts of each test by its place, if it has some."""
-    store = Store(output)
-    store.save_tests(tests)
-    made = []
-    for name, kernel in ((name, kernel) for name in filesystems for kernel in kernels):
-        for number, found in enumerate(boots, 1):
-            conflicts = {test.id: found.get(at, []) for at, test in enumerate(tests)}
-            store.save_boot(boot_name(name, kernel, number), HEAD, conflicts)
-        made.append(
-            Matrix(
-                filesystem=name,
-                kernel=kernel,
-                boots=len(boots),
-                total=Count(),
-                share=1,
-                pairs=[],
-                spoilers=[],
-            )
-        )
-    store.save_matrices(Matrices(matrices=made))
-    return output
+from tests.support.conflicts import COUNT, IDS, RWSEM, TESTS, write
 
 
 def compare(*words: str | Path) -> Result:

@@ -19,6 +19,7 @@ from fscale.analysis.formats.run import FORMATS
 from fscale.analysis.formats.tables import TABLE_FORMATS, TABLES
 from fscale.analysis.reader import load
 from fscale.commands.options.formats import OF_TABLES, Format, TableName
+from fscale.commute.tables import TABLES as CONFLICT_TABLES
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import Simulation
@@ -341,7 +342,7 @@ def test_the_command_knows_all_formats_and_says_what_is_absent(
 ) -> None:
     assert [form.value for form in Format] == [*TABLE_FORMATS, *FORMATS]
     assert list(OF_TABLES) == list(TABLE_FORMATS)
-    assert [name.value for name in TableName] == list(TABLES)
+    assert [name.value for name in TableName] == [*TABLES, *CONFLICT_TABLES]
     target = tmp_path / "out.csv"
     done = fscale(tmp_path, "export", directory, "--format", "csv", "--output", target)
     assert done.code == 0, done.error

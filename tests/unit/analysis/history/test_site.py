@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from fscale.cli import app
 from fscale.model.errors import Exit, FscaleError
 from tests.support.histories import LOST, STEP, steady, stepping, write_history
 from tests.support.hostile import Page, rename
+from tests.support.pages import Table
 from tests.support.synthetic import cell, grid, machine, write_run
 
 pytestmark = pytest.mark.slow
@@ -34,34 +34,6 @@ def site(tmp_path: Path, *more: object) -> Path:
     out = tmp_path / "site"
     fscale("history", "report", tmp_path / "runs", "--output", out, *more)
     return out
-
-
-class Table(HTMLParser):
-    """The body of a page's table with this label, as rows of texts."""
-
-    def __init__(self, page: Path, label: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self._wanted, self._inside, self._body = label, False, False
-        self.feed(page.read_text())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if dict(attrs).get("aria-label") == self._wanted:
-            self._inside = True
-        if tag == "tbody":
-            self._body = self._inside
-        if self._body and tag == "tr":
-            self.rows.append([])
-        if self._body and tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "table":
-            self._inside = self._body = False
-
-    def handle_data(self, data: str) -> None:
-        if self._body and self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data.strip(" \n") and data
 
 
 def series_pages(out: Path) -> Iterator[Path]:
