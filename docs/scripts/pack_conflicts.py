@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Pack the matrices of `fscale commute` for docs/results/data.
 
-python -m docs.scripts.pack_conflicts TITLE WHEN COMMAND results/RUN > docs/results/data/NAME.json
+python -m docs.scripts.pack_conflicts docs/results/data/NAME.json TITLE WHEN COMMAND results/RUN
+A file that exists gets the matrices of other file systems beside its own.
 """
 
 import itertools
@@ -74,10 +75,13 @@ def _told(one: Matrix) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write to standard output."""
-    title, started, command, directory = sys.argv[1:]
-    found = packed(title, started, command, Path(directory))
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    """Write or extend the file."""
+    name, title, started, command, directory = sys.argv[1:]
+    file, found = Path(name), packed(title, started, command, Path(directory))
+    if file.exists():
+        before = json.loads(file.read_text())
+        found |= {key: before[key] + found[key] for key in ("runs", "matrices", "years")}
+    file.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
