@@ -11,7 +11,7 @@ from fscale.commute.states import DESCRIPTORS, DIRECTORIES, NAMES, PAGES, VALUES
 
 # `excl` has no meaning without `creat`, and leaves nothing for `trunc` to do.
 _OPENS = [(), ("creat",), ("creat", "excl"), ("trunc",), ("creat", "trunc")]
-_SEEKS = [("set", 0), ("set", 1), ("set", 2), ("cur", 0), ("cur", 1), ("end", 0)]
+_SEEKS = [("set", 0), ("set", 1), ("set", 2), ("cur", 1), ("cur", 0), ("end", 0)]
 
 
 @dataclass(frozen=True)

@@ -81,19 +81,22 @@ def lazily(choices: Choices) -> Initial:
     return Initial({}, lambda key: parts[key[0]]())
 
 
+# Neither what a call writes first, nor where it seeks first: a kernel does not store an offset that
+# is there already, and a page that was not written has to differ from one that was.
+_UNWRITTEN = 1 + VALUES
 _DEFAULTS: dict[str | int, Value] = {
     "name": None,
     "open": False,
     "file": ("pipe", 0, "r"),
-    "offset": 0,
+    "offset": 1,
     "length": 1,
-    "page": 1,
+    "page": _UNWRITTEN,
     "queue": (),
     "mapped": False,
     "memory": ("anonymous",),
     "position": 0,
     "protection": "rw",
-    "anonymous": 1,
+    "anonymous": _UNWRITTEN,
 }
 
 
