@@ -22,7 +22,7 @@ from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
 from fscale.ab.record import Looks
 from fscale.ab.slices import invalidate_partner
-from fscale.ab.slicing import Slicing
+from fscale.ab.slicing import LARGER_STOCK, Slicing
 from fscale.analysis.compare.sequential import resumed
 from fscale.analysis.compare.sliced import FIRST_LOOK_OF_BOOTS
 from fscale.analysis.metrics import COUNT, INSTRUCTIONS
@@ -37,13 +37,10 @@ from fscale.vm.steps import Steps
 from fscale.vm.tasks import Elsewhere, GuestJob
 
 # An emulated guest translates code on first execution, so it warms up for a second after a pilot.
-TIMED = Slicing(seconds=0.05, blocks=40, warmup=20)
+TIMED = Slicing(seconds=0.05, blocks=40, warmup=20, stock=LARGER_STOCK)
 # Length of a counting cell; a second is 500 million instructions. It takes no turns, because load
 # on the host does not change the count.
 COUNTED_SECONDS = 1.0
-# Factor on the duration. The pilot, which estimates how much a workload consumes, runs cold and
-# therefore about three times as slowly.
-STOCK = 4
 # The largest idle share with which a count is used: a counting guest's clock advances while it is
 # idle. What it executes in a tick is less than this.
 MOST_IDLE = 0.01
@@ -200,7 +197,7 @@ def _options(counts: bool) -> list[str]:
     if counts:
         return ["--duration", str(COUNTED_SECONDS)]
     return [
-        *("--duration", f"{STOCK * TIMED.side_seconds:g}"),
+        *("--duration", f"{TIMED.stocked_seconds:g}"),
         *("--turns", LINE_DEVICE, "--turn-seconds", str(TIMED.seconds)),
     ]
 

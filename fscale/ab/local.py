@@ -10,7 +10,7 @@ from fscale.ab.plan import Plan
 from fscale.ab.point import PairedPoint
 from fscale.ab.record import Looks
 from fscale.ab.slices import measure_pair
-from fscale.ab.slicing import Slicing, lengthen
+from fscale.ab.slicing import LARGER_STOCK, Slicing, lengthen
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Session
@@ -76,19 +76,20 @@ class LocalSource:
         if len(cells) == len(keys):
             yield from (cell for cell in cells if cell)
         else:
-            yield from self._undisturbed(keys, point.slicing)
+            yield from self._measured(keys, point.slicing)
 
-    def _undisturbed(self, keys: Mapping[str, CellKey], slicing: Slicing) -> list[Cell]:
-        """Measure a pair, and once more if it failed while others used the CPUs."""
+    def _measured(self, keys: Mapping[str, CellKey], slicing: Slicing) -> list[Cell]:
+        """Measure a pair, and once more, with a larger stock, if it failed by nobody's fault."""
 
-        def measure() -> list[Cell]:
+        def measure(slicing: Slicing) -> list[Cell]:
             return measure_pair(
                 self._session, self._setups, keys, slicing, self._seed, self._metrics
             )
 
-        cells = measure()
-        failed = any(cell.status != "ok" for cell in cells)
-        return measure() if failed and any(cell.disturbed for cell in cells) else cells
+        cells = measure(slicing)
+        if any(cell.status != "ok" and cell.fault == "machine" for cell in cells):
+            return measure(replace(slicing, stock=LARGER_STOCK))
+        return cells
 
 
 def order(point: PairedPoint, first: int, seed: int) -> Iterator[CellKey]:

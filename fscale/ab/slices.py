@@ -210,7 +210,7 @@ def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target
 
     The stock that is prepared must last for that duration.
     """
-    longest = target.key.model_copy(update={"duration": slicing.side_seconds})
+    longest = target.key.model_copy(update={"duration": slicing.stocked_seconds})
     settings = turn_settings(setup.settings, slicing.seconds, settle=slicing.settle)
     return setup.loads[target.key.workload], replace(target, key=longest), settings
 
@@ -226,8 +226,7 @@ def _alternate(
 
     Others disturb both sides, because a turn is too short to tell whose.
 
-    Raises LoadTimeout, and FscaleError if operations are too long for turns, or if too few turns
-    have a rate: judged by all its turns together, a pair would be no pair.
+    Raises LoadTimeout, and FscaleError if operations are too long for turns, or the turns too few.
     """
     slices = alternate_turns(turns, slicing, coin)
     others_cpus, disturbed = watch.end().judge()
@@ -244,15 +243,26 @@ def _alternate(
             raise FscaleError(
                 f"a worker did only {median(each):.3g} operations in a turn of "
                 f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}",
-                fault="user",
+                fault="machine" if disturbed else "user",
             )
-    timed = Counter(turn.block for taken in slices.values() for turn in taken if turn.seconds)
-    whole = sum(turns == BLOCK for turns in timed.values())
-    if whole < MIN_BLOCKS and all(cell.status == "ok" for cell in cells.values()):
-        raise FscaleError(
-            f"only {whole} of {slicing.blocks} blocks have four timed turns, and a pair needs "
-            f"{MIN_BLOCKS}: other processes kept the CPUs, or a stock lasts for a few turns only"
-        )
+        if cells[side].status == "ok" and (why := _why_no_pair(taken, slicing)):
+            raise FscaleError(why, fault="machine")
+
+
+def _why_no_pair(slices: Sequence[Slice], slicing: Slicing) -> str | None:
+    """Why the turns of a side are too few for the ratio of a pair; None if they are enough.
+
+    Without a ratio the pair would be judged by its whole work, as if it were no pair.
+    """
+    timed = Counter(turn.block for turn in slices if turn.seconds)
+    whole = sum(turns == BLOCK // 2 for turns in timed.values())
+    if whole >= MIN_BLOCKS:
+        return None
+    return (
+        f"only {whole} of {slicing.blocks} blocks have all their turns, and a pair needs "
+        f"{MIN_BLOCKS}: other processes kept the CPUs, or the stock was used up; stop them, or use "
+        "a larger device or max_stock"
+    )
 
 
 def _latency(outcome: Outcome, slices: Sequence[Slice], slicing: Slicing) -> dict[str, Any] | None:
@@ -263,10 +273,8 @@ def _latency(outcome: Outcome, slices: Sequence[Slice], slicing: Slicing) -> dic
     from fscale.model.histogram import summarise_blocks  # noqa: PLC0415
 
     blocks: dict[int, Counter[int]] = defaultdict(Counter)
-    for block in {turn.block for turn in slices}:
-        first = slicing.warmup + BLOCK // 2 * block + 1
-        for number in range(first, first + BLOCK // 2):
-            blocks[block].update(outcome.turn_latencies.get(number, {}))
+    for number, turn in enumerate(slices, slicing.warmup + 1):
+        blocks[turn.block].update(outcome.turn_latencies.get(number, {}))
     return summarise_blocks(list(blocks.values()))
 
 
@@ -286,8 +294,6 @@ def alternate_turns(
 ) -> dict[str, list[Slice]]:
     """Let the sides take turns until one ends; keep only whole blocks.
 
-    A side whose stock was used up in its turn has a full one again after it; the block is left out.
-
     Raises LoadTimeout.
     """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
@@ -305,7 +311,7 @@ def alternate_turns(
             outer, inner = coin.sample(SIDES, 2)
             taken = [(side, take(side)) for side in (outer, inner, inner, outer)]
             if any(turn.exhausted for _, turn in taken):
-                continue
+                break
             for side, turn in taken:
                 slices[side].append(
                     Slice(

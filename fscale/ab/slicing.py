@@ -20,15 +20,19 @@ class Slicing:
     """seconds to wait after a turn for objects that the kernel frees later"""
     consumes: bool = False
     """whether a stock, as large as the medium, limits the work of a pair"""
+    stock: float = 1.0
+    """how many times the work of a pair a stock has to last for, by the rate of its pilot"""
 
     @property
-    def side_seconds(self) -> float:
-        """The longest time that one side works in a pair."""
-        return self.seconds * (self.blocks * BLOCK / 2 + self.warmup)
+    def stocked_seconds(self) -> float:
+        """The seconds of one side's work in a pair, as long as its stock has to last."""
+        return self.stock * self.seconds * (self.blocks * BLOCK / 2 + self.warmup)
 
 
 DEFAULT = Slicing()
 LONGER_SECONDS = 0.1
+LARGER_STOCK = 4.0
+"""for a pilot that runs cold or on a busy machine, and therefore up to three times as slowly"""
 
 
 def lengthen(slicing: Slicing) -> Slicing | None:

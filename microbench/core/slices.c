@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "request.h"
-#include "stock.h"
 #include "window.h"
 
 /* The first part of a slice fills caches that the other side had, and is not counted. */
@@ -19,7 +18,6 @@ struct done {
 	uint64_t ops;
 	double seconds;		/* that a worker took on average for its part of them; 0: not known */
 	double cpu_seconds;
-	bool exhausted;		/* the stock: it is full again */
 };
 
 /*
@@ -87,7 +85,8 @@ static enum step answer(struct bench *b, const struct done *done, double settled
 	char line[128];
 
 	snprintf(line, sizeof(line), "%" PRIu64 " %.9f %.9f %.9f %s\n", done->ops, done->seconds,
-		 done->cpu_seconds, settled, done->exhausted ? "exhausted" : "time");
+		 done->cpu_seconds, settled,
+		 atomic_load(&b->shm->exhausted) ? "exhausted" : "time");
 	return request_answer(b, line);
 }
 
@@ -101,9 +100,6 @@ static enum step slice(struct bench *b, int dirfd)
 	step = window_run(b, ramp, b->cfg->slice - ramp, &length);
 	if (step == STEP_OK && length > 0)
 		done = add_up(b, length);
-	done.exhausted = atomic_load(&b->shm->exhausted);
-	if (step == STEP_OK && done.exhausted)
-		step = stock_refill(b);
 	if (step == STEP_OK && b->cfg->settle)
 		step = settle(b, dirfd, &settled);
 	return step ? step : answer(b, &done, settled);

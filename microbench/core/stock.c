@@ -218,12 +218,6 @@ enum step stock_exactly(struct bench *b, uint64_t units)
 	return fill(b, stock->per_worker);
 }
 
-enum step stock_refill(struct bench *b)
-{
-	b->result.stock.restocks++;
-	return fill(b, b->result.stock.per_worker);
-}
-
 static void too_short(struct bench *b)
 {
 	const struct stock *stock = &b->result.stock;
@@ -265,8 +259,9 @@ enum step stock_measure(struct bench *b)
 			too_short(b);
 			return STEP_OK;
 		}
-		step = stock_refill(b);
+		step = fill(b, stock->per_worker);
 		if (step)
 			return step;
+		stock->restocks++;
 	}
 }

@@ -11,8 +11,6 @@ enum step stock_limit(struct bench *b);
 enum step stock_pilot(struct bench *b);
 /* A stock of `units` a worker, without a pilot. */
 enum step stock_exactly(struct bench *b, uint64_t units);
-/* Make the stock full again. */
-enum step stock_refill(struct bench *b);
 /* Windows and restocks until the timed windows add up to the duration. */
 enum step stock_measure(struct bench *b);
 

@@ -173,19 +173,11 @@ def test_nothing_is_done_between_turns(fast: Path, count: int) -> None:
     side.end()
 
 
-@pytest.mark.parametrize("workload", ["MWCL", "MWUL", "MWRM", "DWTL", "DWAL"])
-def test_a_stock_that_was_used_up_is_full_in_the_next_turn(workload: str, fast: Path) -> None:
-    """It is said, so that the turn can be left out."""
-    more = ("--slice", "0.005", "--duration", "0.2", "--max-stock", "3000")
-    side = Slices(workload, fast / "a", *more, "--min-window", "0.0001")
-    taken: list[tuple[int, float, float, str]] = []
-    while sum(end == "exhausted" for *_, end in taken) < 3:
-        taken.append(side.take())
-        assert len(taken) < 1000
-    code, out = side.end()
-    assert (code, out.status) == (0, "ok"), out.reason
-    assert out.stock.restocks == 3
-    assert sum(ops for ops, *_ in taken) <= 3 * 3000 == out.executed_ops
+def test_the_end_of_the_stock_is_said(fast: Path) -> None:
+    more = ("--slice", "0.05", "--duration", "0.2", "--max-stock", "200", "--min-window", "0.001")
+    side = Slices("MWCL", fast / "a", *more)
+    assert any(side.take()[3] == "exhausted" for _ in range(3))
+    assert side.end()[1].end in ("time", "exhausted")
 
 
 @needs_root

@@ -238,7 +238,7 @@ def test_the_record_beside_the_run(prepare: Preparer, tmp_path: Path) -> None:
     run = Store(tmp_path / "cut").load_run()
     assert run is not None
     own = {"seconds": 0.05, "blocks": 30, "warmup": 1, "settle": False, "drain": 0.0}
-    own |= {"consumes": False}
+    own |= {"consumes": False, "stock": 1.0}
     assert run.suite["slices"] == {"DRBL": own, "MWCL": own}
 
 

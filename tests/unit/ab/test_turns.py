@@ -3,6 +3,7 @@
 
 import random
 from collections.abc import Collection
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -26,7 +27,7 @@ from tests.support import synthetic
 class Side:
     """Takes so many turns, then ends with an outcome, or hangs.
 
-    Its stock is used up in the turns `exhausted`, and the turns `untimed` have no length.
+    Its stock is used up in turn number `exhausted`, and the turns `untimed` have no length.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Side:
         status: Status = "ok",
         hangs: bool = False,
         ops: int = 100,
-        exhausted: Collection[int] = (),
+        exhausted: int = 0,
         untimed: Collection[int] = (),
     ) -> None:
         self.left, self.status, self.hangs, self.ops = turns, status, hangs, ops
@@ -47,7 +48,7 @@ class Side:
         self.left -= 1
         self.taken += 1
         seconds = 0.0 if self.taken in self.untimed else 0.018
-        return Turn(self.ops, seconds, seconds, 0.0, self.taken in self.exhausted)
+        return Turn(self.ops, seconds, seconds, 0.0, self.taken == self.exhausted)
 
     def end(self) -> Outcome:
         return Outcome(self.status, None if self.status == "ok" else "ENOSPC", ops=100, seconds=1)
@@ -88,37 +89,29 @@ def test_both_sides_have_the_same_whole_blocks() -> None:
     assert len(blocks[0]) == 10  # one turn for the caches, five blocks of two, one that was cut
 
 
-@pytest.mark.parametrize("exhausted", [(2,), (5,), (21,), (2, 3), (6, 12, 13)])
-def test_a_block_in_which_a_stock_was_used_up_is_left_out(exhausted: tuple[int, ...]) -> None:
-    """The pair goes on after it, with a full stock: a pilot that was too slow costs no pair."""
-    left = sorted(set(range(10)) - {(turn - 2) // 2 for turn in exhausted})
-    for cells in (
-        alternate(Side(100, exhausted=exhausted), Side(100)),
-        alternate(Side(100), Side(100, exhausted=exhausted)),
-    ):
-        for one in cells.values():
-            assert [s.block for s in one.slices or ()] == [n for n in left for _ in range(2)]
-
-
-@pytest.mark.parametrize("broken", ["exhausted", "untimed"])
-def test_a_pair_needs_five_whole_blocks(broken: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "whole"),
+    [
+        (Side(11), 5),
+        (Side(10), 4),
+        (Side(100, exhausted=12), 5),
+        (Side(100, exhausted=11), 4),
+        (Side(100, untimed=range(2, 11, 2)), 5),
+        (Side(100, untimed=range(2, 13, 2)), 4),
+        (Side(100, untimed=range(22)), 0),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_pair_needs_five_whole_blocks(side: Side, whole: int, first: bool) -> None:
     """With fewer it has no ratio, and its verdict would be one of whole repetitions."""
-    five = range(2, 12, 2)
-    good = alternate(Side(100, **{broken: five}), Side(100))
-    assert good["A"].status == "ok"
-    for sides in (
-        (Side(100, **{broken: [*five, 12]}), Side(100)),
-        (Side(100), Side(100, **{broken: range(1, 22)})),
-        (Side(100, **{broken: five}), Side(100, **{broken: [13]})),
-    ):
-        with pytest.raises(FscaleError, match=r"only [04] of 10 blocks .* needs 5"):
-            alternate(*sides)
-
-
-def test_a_pair_that_ends_early_needs_five_blocks_too() -> None:
-    assert alternate(Side(100), Side(11))["B"].status == "ok"
-    with pytest.raises(FscaleError, match=r"only 4 of 10 blocks"):
-        alternate(Side(100), Side(10))
+    one = copy(side)
+    sides = (one, Side(100)) if first else (Side(100), one)
+    if whole >= 5:
+        assert {cell.status for cell in alternate(*sides).values()} == {"ok"}
+        return
+    with pytest.raises(FscaleError, match=f"only {whole} of 10 blocks .* needs 5") as caught:
+        alternate(*sides)
+    assert caught.value.fault == "machine"
 
 
 def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
@@ -137,8 +130,9 @@ def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
 
 
 def test_operations_that_are_long_for_a_turn_are_no_matter_of_turns() -> None:
-    with pytest.raises(FscaleError, match=r"\b7 operations .* 10 ms"):
+    with pytest.raises(FscaleError, match=r"\b7 operations .* 10 ms") as caught:
         alternate(Side(100), Side(100, ops=7))
+    assert caught.value.fault == "machine"  # others took CPUs meanwhile
 
 
 @pytest.mark.parametrize("cores", [2, 3, 16])
@@ -159,15 +153,14 @@ def test_latencies_are_those_of_the_whole_blocks() -> None:
 
     class Timed(Side):
         def end(self) -> Outcome:
-            each = {number: {1000 * number: 100} for number in range(1, 14)}
+            each = {number: {1000 * number: 100} for number in range(1, 13)}
             return replace(super().end(), turn_latencies=each)
 
-    # One for the caches, three blocks of two, one block without a stock, two blocks, and a part.
-    cells = alternate(Timed(100), Timed(14, exhausted=[9]))
+    cells = alternate(Timed(100), Timed(12))  # one for the caches, five blocks of two, and a part
     for one in cells.values():
         assert one.latency is not None
         assert one.latency["count"] == 1000
-        assert one.latency["quantiles"]["100"] == pytest.approx(13000, rel=1e-3)
+        assert one.latency["quantiles"]["100"] == pytest.approx(11000, rel=1e-3)
         assert one.latency["quantiles"]["50"] == pytest.approx(6000, rel=1e-3)
         assert one.latency["errors"]["50"] > 0.1
     assert alternate(Side(100), Side(100))["A"].latency is None
