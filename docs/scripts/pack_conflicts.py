@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Pack the matrices of `fscale commute` for docs/results/data.
 
-python -m docs.scripts.pack_conflicts docs/results/data/NAME.json TITLE WHEN COMMAND results/RUN
-A file that exists gets the matrices of other file systems beside its own.
+python -m docs.scripts.pack_conflicts TITLE WHEN COMMAND results/RUN > docs/results/data/NAME.json
 """
 
 import itertools
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fscale.commute.compare import Found, appearing, boots_of
+from fscale.commute.compare import FoundByBoots, appearing, boots_of
 from fscale.commute.matrix import Matrix
 from fscale.commute.store import Store
 
@@ -50,7 +49,7 @@ def _changes(store: Store, matrices: Sequence[Matrix]) -> Iterator[list[Any]]:
             yield [name, old, new, _told_of(after, before), _told_of(before, after)]
 
 
-def _told_of(before: Found, after: Found) -> tuple[int, list[tuple[str, int]]]:
+def _told_of(before: FoundByBoots, after: FoundByBoots) -> tuple[int, list[tuple[str, int]]]:
     """How many tests conflict at the same bytes in `after` only, as `compare` says; and where."""
     tests = [one for one in appearing(before, after).values() if not one.layout]
     return len(tests), Counter(name for one in tests for name in sorted(one.objects)).most_common(
@@ -75,13 +74,10 @@ def _told(one: Matrix) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write or extend the file."""
-    name, title, started, command, directory = sys.argv[1:]
-    file, found = Path(name), packed(title, started, command, Path(directory))
-    if file.exists():
-        before = json.loads(file.read_text())
-        found |= {key: before[key] + found[key] for key in ("runs", "matrices", "years")}
-    file.write_text(json.dumps(found, indent=1) + "\n")
+    """Write to standard output."""
+    title, started, command, directory = sys.argv[1:]
+    found = packed(title, started, command, Path(directory))
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from fscale.commute import guest, matrix
 from fscale.commute.boot import Boot, Ended, estimate_boot, estimate_seconds, execute_here
 from fscale.commute.campaign import Campaign
 from fscale.commute.generate import Selection
-from fscale.commute.matrix import Matrices, Matrix, Pair, shown
+from fscale.commute.matrix import Matrices, Matrix, Pair, print_matrix
 from fscale.commute.posix import CALLS
 from fscale.commute.store import Store
 from fscale.commute.tasks import execute_elsewhere
@@ -90,7 +90,7 @@ def _commute(
             "Boots per file system and kernel; a conflict counts if each of them has it.",
             REPEATED,
         ),
-    ] = 2,
+    ] = 3,
     seed: Annotated[
         int, number(1, MOST_SEED, "Random seed of the tests and of the first boot.", REPEATED)
     ] = 1,
@@ -140,15 +140,14 @@ def _commute(
 
         def execute(waiting: Sequence[Boot]) -> Ended:
             if engine:
-                return execute_elsewhere(waiting, selection, engine, steps.note)
+                return execute_elsewhere(waiting, selection, tests, engine, steps.note)
             return execute_here(waiting, tests, first_cpus(jobs), output / "guest")
 
         for measured in campaign.measure(counts, execute):
             found.append(measured)
             store.save_matrices(Matrices(matrices=found))
             if not json:
-                for part in shown(measured):
-                    console.print(part, soft_wrap=isinstance(part, str))
+                print_matrix(console, measured)
     if json:
         put(TERMINAL, Matrices(matrices=found).text())
 

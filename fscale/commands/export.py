@@ -80,7 +80,9 @@ def _export(
     target = TERMINAL if output is None else output
     if form == Format.PARQUET and target == TERMINAL and sys.stdout.isatty():
         raise FscaleError("the format parquet is no text; give --output FILE")
-    if any(has_conflicts(Path(run.partition("=")[0])) or has_conflicts(Path(run)) for run in runs):
+    from fscale.analysis.members import NamedRun  # noqa: PLC0415 - imports the statistics
+
+    if any(has_conflicts(NamedRun.parse(run).path) for run in runs):
         write_conflicts(runs, table, form, target)
         return
     if table in OF_CONFLICTS:

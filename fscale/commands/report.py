@@ -106,19 +106,12 @@ def _report(
 
 
 def _report_conflicts(asked: Sequence["NamedRun"], output: Path | None) -> Path:
-    from fscale.commute.compare import compare  # noqa: PLC0415
     from fscale.commute.page import page  # noqa: PLC0415 - imports matplotlib
-    from fscale.commute.store import Store  # noqa: PLC0415
+    from fscale.commute.store import open_named  # noqa: PLC0415
 
     if len(asked) > 1 and output is None:
         raise FscaleError("a report of several results needs --output DIR")
-    stores = {one.label or one.path.resolve().name: Store(one.path) for one in asked}
-    if len(stores) < len(asked):
-        raise FscaleError("several results have one name; give each as DIR=LABEL")
-    results = {label: store.load_matrices() for label, store in stores.items()}
-    first, *others = stores
-    compared = {label: compare(stores[first], stores[label]) for label in others}
-    return Folder(output or asked[0].path).write("report.html", page(results, compared))
+    return Folder(output or asked[0].path).write("report.html", page(open_named(asked)))
 
 
 def register(app: typer.Typer) -> None:

@@ -9,7 +9,12 @@ from rich.console import Console
 
 from fscale.analysis.metrics import SHOWN, THROUGHPUT
 from fscale.analysis.reader import Results, load
-from fscale.commands.options.chosen import ChosenFilesystems, ChosenWorkloads, choose, names
+from fscale.commands.options.chosen import (
+    ChosenFilesystems,
+    ChosenWorkloads,
+    choose,
+    filesystems_of,
+)
 from fscale.commands.options.given import refuse_given
 from fscale.model.errors import FscaleError
 from fscale.model.store import has_conflicts
@@ -67,14 +72,14 @@ def _show(
 
 
 def _show_conflicts(console: Console, directory: Path, fs: str | None) -> None:
-    from fscale.commute.matrix import shown  # noqa: PLC0415
+    from fscale.commute.matrix import print_matrix  # noqa: PLC0415
     from fscale.commute.store import Store  # noqa: PLC0415
 
     matrices = Store(directory).load_matrices()
-    chosen = names("file system", fs, (one.filesystem for one in matrices))
+    chosen = filesystems_of(fs, (one.filesystem for one in matrices))
     for one in matrices:
-        for part in shown(one) if one.filesystem in chosen else ():
-            console.print(part, soft_wrap=isinstance(part, str))
+        if one.filesystem in chosen:
+            print_matrix(console, one)
 
 
 def _check_metric(results: Results, metric: str) -> None:

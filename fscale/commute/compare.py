@@ -17,7 +17,7 @@ from fscale.model.tables import Column, Row, Table
 from fscale.model.words import plural
 
 _OBJECTS = 4
-LAYOUT_BOOTS = 4
+LAYOUT_BOOTS = 6
 """Boots of each side from which on conflicts of different bytes count: where the objects of a slab
 lie in lines differs between boots."""
 
@@ -70,7 +70,7 @@ class ConflictComparison(Strict):
         return any(one.conflicting for one in self.compared)
 
 
-Found = Mapping[str, Sequence[Sequence[Conflict]]]
+FoundByBoots = Mapping[str, Sequence[Sequence[Conflict]]]
 """the conflicts that each boot found, by the id of the test"""
 
 
@@ -113,7 +113,7 @@ def _matched(base: Store, new: Store) -> list[tuple[Matrix, Matrix]]:
     return both
 
 
-def boots_of(store: Store, of: Matrix, tests: Iterable[str]) -> Found:
+def boots_of(store: Store, of: Matrix, tests: Iterable[str]) -> FoundByBoots:
     """The conflicts of these tests in each boot of a matrix.
 
     Raises:
@@ -134,7 +134,7 @@ def boots_of(store: Store, of: Matrix, tests: Iterable[str]) -> Found:
 
 
 def _compared(
-    base: Matrix, before: Found, new: Matrix, after: Found, tests: Sequence[str]
+    base: Matrix, before: FoundByBoots, new: Matrix, after: FoundByBoots, tests: Sequence[str]
 ) -> Compared:
     layout = min(base.boots, new.boots) >= LAYOUT_BOOTS
     worse, better = appearing(before, after), appearing(after, before)
@@ -163,7 +163,7 @@ class Appearing:
     """merely at different bytes of a line"""
 
 
-def appearing(before: Found, after: Found) -> dict[str, Appearing]:
+def appearing(before: FoundByBoots, after: FoundByBoots) -> dict[str, Appearing]:
     """The tests that conflict in every boot `after`, and in none `before`."""
     found = {}
     for test, boots in after.items():

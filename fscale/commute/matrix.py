@@ -3,9 +3,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from rich.console import Console
 
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest
@@ -67,8 +68,17 @@ class Matrix(Strict):
         description="estimated part of the model's tests without a conflict: each pair counts as "
         "often as it has tests"
     )
-    pairs: list[PairCount]
+    pairs: list[PairCount] = Field(min_length=1)
     spoilers: list[Spoiler] = Field(description="those of the most pairs first")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        for count in self.pairs:
+            if not set(count.calls) <= CALLS.keys():
+                raise ValueError(f"no such calls: {count.calls}")
+            if not 0 <= count.free <= count.tests or not count.tests:
+                raise ValueError(f"{count.free} of {count.tests} tests have no conflict")
+        return self
 
 
 class Matrices(Strict):
@@ -164,11 +174,9 @@ def spoilers_table(found: Matrix, most: int) -> Table:
     return Table(columns, rows)
 
 
-def shown(found: Matrix) -> list[str | Table]:
-    """What a terminal shows of a matrix."""
-    percents = {count.calls: str(count.percent) for count in found.pairs}
-    return [
-        f"\n{sentence(found)}\nTests without a conflict in percent:",
-        *lines(percents),
-        spoilers_table(found, _MOST_SHOWN),
-    ]
+def print_matrix(console: Console, found: Matrix) -> None:
+    """Print a matrix, and the objects of most pairs."""
+    console.print(f"\n{sentence(found)}\nTests without a conflict in percent:", soft_wrap=True)
+    for line in lines({count.calls: str(count.percent) for count in found.pairs}):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(spoilers_table(found, _MOST_SHOWN))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The report of results of `fscale commute`: a page that needs no other file and no network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,9 +10,12 @@ from fscale.analysis.report.layout import content_security_policy
 from fscale.analysis.report.render import read, render, stylesheet
 from fscale.analysis.report.section import Section
 from fscale.analysis.style import speedup_colours
-from fscale.commute.compare import ConflictComparison, summary, table
+from fscale.commute.compare import compare, summary, table
 from fscale.commute.matrix import Matrix, PairCount, sentence
 from fscale.commute.posix import CALLS
+from fscale.commute.store import Store
+from fscale.model.errors import FscaleError
+from fscale.model.tables import Table
 
 MOST_OBJECTS = 30
 
@@ -25,28 +28,28 @@ class _Square:
     colours: tuple[str, str]
 
 
-def page(
-    results: Mapping[str, Sequence[Matrix]], compared: Mapping[str, ConflictComparison]
-) -> str:
-    """Draw the matrices of results, by their labels; `compared`: what changed from the first."""
+def page(stores: Mapping[str, Store]) -> str:
+    """Draw the matrices of results, by their labels, and what changed from the first to others.
+
+    Raises:
+        FscaleError: a result cannot be read.
+    """
     style, scripts = stylesheet(), [read("report.js")]
     named = [
-        (f"{label}: " * (len(results) > 1), of)
-        for label, matrices in results.items()
-        for of in matrices
+        (f"{label}: " * (len(stores) > 1), of)
+        for label, store in stores.items()
+        for of in store.load_matrices()
     ]
     drawn = {"Which calls scale": render("sections/shares.html.j2", named=named)}
-    for label, found in compared.items():
-        drawn[f"{label} against {next(iter(results))}"] = render(
-            "sections/conflicting.html.j2",
-            compared=[(summary(one), table(one)) for one in found.compared],
-        )
+    first, *others = stores
+    for label in others:
+        drawn[f"{label} against {first}"] = _changes(stores[first], stores[label])
     for label, of in named:
         drawn[f"{label}{of.filesystem} on {of.kernel}"] = _matrix(of)
     return render(
         "report.html.j2",
         heading="Which calls conflict?",
-        title=", ".join(results),
+        title=", ".join(stores),
         simulated=True,
         sections=[
             (Section(title, f"part{number}", lambda _: None), html)
@@ -57,6 +60,15 @@ def page(
         charts=None,
         scripts=scripts,
     )
+
+
+def _changes(base: Store, new: Store) -> Markup:
+    compared: list[tuple[str, Table | None]]
+    try:
+        compared = [(summary(one), table(one)) for one in compare(base, new).compared]
+    except FscaleError as error:
+        compared = [(f"They are not compared: {error}", None)]
+    return render("sections/conflicting.html.j2", compared=compared)
 
 
 def _matrix(of: Matrix) -> Markup:

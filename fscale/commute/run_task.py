@@ -19,10 +19,14 @@ from fscale.vm.steps import Steps
 def find_conflicts(task: Task, directory: Path, output: Path) -> None:
     """Execute the tests of a task in one boot, and write their conflicts.
 
+    What an equal task has left in `output` is removed first: it would be this one's answer if the
+    guest failed.
+
     Raises:
         FscaleError: the guest or a test failed, or this machine's QEMU is not the plan's.
         Interrupted: somebody stopped it.
     """
+    (output / CONFLICTS_FILE).unlink(missing_ok=True)
     work = work_of(task, directory, Steps(terminal(error=True)))
     head, tests = work.head, ordered(work.selection.draw()[1], work.head)
     with contextlib.ExitStack() as stack:

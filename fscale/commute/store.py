@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from fscale.analysis.members import NamedRun
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest
 from fscale.commute.matrix import Matrices, Matrix
@@ -147,6 +148,18 @@ class Store:
             return None
         except OSError as error:
             raise FscaleError(f"{self.directory / name} cannot be read: {error.strerror}") from None
+
+
+def open_named(results: Sequence[NamedRun]) -> dict[str, Store]:
+    """Results by their labels, or else by the names of their directories.
+
+    Raises:
+        FscaleError: two have one name.
+    """
+    stores = {one.label or one.path.resolve().name: Store(one.path) for one in results}
+    if len(stores) < len(results):
+        raise FscaleError("several results have one name; give each as DIR=LABEL")
+    return stores
 
 
 def _text(tests: Sequence[PairTest]) -> str:

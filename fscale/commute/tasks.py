@@ -9,28 +9,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from fscale.commute.boot import Boot, Ended
-from fscale.commute.generate import Selection
+from fscale.commute.generate import PairTest, Selection
 from fscale.commute.guest import MEDIUM, Guest
 from fscale.commute.store import BootHead, Found, parse_boot
-from fscale.farm.answer import Refused
+from fscale.farm.answer import Answer
 from fscale.farm.engine import Engine, Say
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task, identity
 from fscale.model import catalogue
 from fscale.model.catalogue import explain
 from fscale.model.config import FileSystem
-from fscale.model.errors import Exit, FscaleError
 from fscale.sim import kerneltypes
-from fscale.sim.tasks import PLUGIN
+from fscale.sim.tasks import PLUGIN, TasksError
 from fscale.vm.cache import digest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import OWN, kernel_files, kernel_from, same_qemu
-
-
-class TasksError(FscaleError):
-    """Boots failed on other machines."""
-
-    code = Exit.FAILED
 
 
 @dataclass(frozen=True)
@@ -43,13 +36,16 @@ class Work:
 
 
 def execute_elsewhere(
-    boots: Sequence[Boot], selection: Selection, engine: Engine, say: Say
+    boots: Sequence[Boot],
+    selection: Selection,
+    tests: Sequence[PairTest],
+    engine: Engine,
+    say: Say,
 ) -> Ended:
-    """Execute boots on the machines of an engine.
+    """Execute boots on the machines of an engine; the `tests` are those of the selection.
 
     Raises:
-        TasksError: guests, or tests in them, failed; the other boots are kept.
-        Refused: an answer is not that of the boot.
+        TasksError: some boots failed, or their answers are not theirs; the others are kept.
     """
     if not boots:
         return
@@ -57,27 +53,34 @@ def execute_elsewhere(
     tasks = [make(boot, selection, objects) for boot in boots]
     engine.submit(tasks, objects)
     by_id = {task.id: boot for task, boot in zip(tasks, boots, strict=True)}
-    ids = {test.id for test in selection.draw()[1]}
-    failed = []
+    ids = {test.id for test in tests}
+    failed = 0
     for answer in engine.collect():
-        boot, header = by_id[answer.task.id], answer.header
-        if answer.record is None:
-            failed.append(f"{boot.title}, on {header.host}: {header.text}")
+        boot, host = by_id[answer.task.id], answer.header.host
+        try:
+            found = _checked(answer, boot, ids)
+        except TasksError as error:
+            failed += 1
+            say(f"warning: {boot.title}, on {host}: {error}")
             continue
-        found = _checked(answer.record, boot, ids)
-        say(f"{boot.title}: executed on {header.host}")
+        say(f"{boot.title}: executed on {host}")
         yield boot, found
     if failed:
-        raise TasksError("\n".join(failed))
+        raise TasksError(
+            f"{failed} of {len(boots)} boots failed; see the warnings above. The same command "
+            "executes them again"
+        )
 
 
-def _checked(record: bytes, boot: Boot, ids: set[str]) -> Found:
+def _checked(answer: Answer, boot: Boot, ids: set[str]) -> Found:
+    if answer.header.code or answer.record is None:
+        raise TasksError(answer.header.text)
     try:
-        head, found = parse_boot(record)
+        head, found = parse_boot(answer.record)
     except ValidationError as error:
-        raise Refused(f"the conflicts of {boot.title} are not valid: {explain(error)}") from None
+        raise TasksError(f"its conflicts are not valid: {explain(error)}") from None
     if head != boot.head or found.keys() != ids:
-        raise Refused(f"the conflicts are not those of {boot.title}")
+        raise TasksError("its conflicts are those of another boot")
     return found
 
 

@@ -29,7 +29,7 @@ PLUGIN = "plugin.so"
 
 
 class TasksError(FscaleError):
-    """Tasks ended without cells."""
+    """Tasks ended without their results."""
 
     code = Exit.FAILED
 

@@ -29,10 +29,8 @@ def choose(results: Results, workload: str | None, fs: str | None) -> Results:
         FscaleError: the run did not measure a name, or no selected cell has a result.
     """
     cells = results.cells
-    workloads = names("workload", workload, (c.key.workload for c in cells))
-    # As `fscale run` accepts them, so with braces and blanks, too.
-    asked = fs and ",".join(map(variant.label, split_filesystems(fs)))
-    filesystems = names("file system", asked, (c.key.filesystem for c in cells))
+    workloads = _names("workload", workload, (c.key.workload for c in cells))
+    filesystems = filesystems_of(fs, (c.key.filesystem for c in cells))
     left = tuple(
         c for c in cells if c.key.workload in workloads and c.key.filesystem in filesystems
     )
@@ -45,12 +43,18 @@ def choose(results: Results, workload: str | None, fs: str | None) -> Results:
     return chosen
 
 
-def names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
-    """The names among the measured ones that were asked for; None asks for all.
+def filesystems_of(asked: str | None, measured: Iterable[str]) -> set[str]:
+    """The measured file systems that were asked for; None asks for all.
 
     Raises:
         FscaleError: one of them was not measured.
     """
+    # As `fscale run` accepts them, so with braces and blanks, too.
+    written = asked and ",".join(map(variant.label, split_filesystems(asked)))
+    return _names("file system", written, measured)
+
+
+def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
     known = dict.fromkeys(measured)
     if asked is None:
         return set(known)

@@ -142,7 +142,7 @@ def write_conflicts(
     """
     from fscale.analysis.formats.tables import TABLE_FORMATS  # noqa: PLC0415 - imports the statistics
     from fscale.analysis.members import NamedRun  # noqa: PLC0415
-    from fscale.commute.store import Store  # noqa: PLC0415
+    from fscale.commute.store import open_named  # noqa: PLC0415
     from fscale.commute.tables import TABLES, rows  # noqa: PLC0415
 
     name = name or TableName.PAIRS
@@ -151,10 +151,10 @@ def write_conflicts(
             f"{results[0]} is a result of `fscale commute`; export its tables "
             f"{' and '.join(OF_CONFLICTS)}, in one of the formats {', '.join(OF_TABLES)}"
         )
-    filled = []
-    for named in map(NamedRun.parse, results):
-        found = Store(named.path).load_matrices()
-        filled += rows(name, named.label or named.path.resolve().name, found)
+    stores = open_named([NamedRun.parse(text) for text in results])
+    filled = [
+        row for run, store in stores.items() for row in rows(name, run, store.load_matrices())
+    ]
     put(output, TABLE_FORMATS[form](TABLES[name].columns, filled, 0))
 
 

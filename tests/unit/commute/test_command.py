@@ -46,9 +46,9 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_plan(tmp_path: Path) -> None:
     done = command("--dry-run", "--fs", "tmpfs,ext4", *RENAMES, "--output", tmp_path / "new")
     assert done.exit_code == 0
-    assert "of which 3 are executed in each of 4 boots: about 0:44" in done.stdout
+    assert "of which 3 are executed in each of 6 boots: about 1:06" in done.stdout
     done = command("--dry-run", "--fs", "tmpfs,ext4", "--jobs", "2", *RENAMES)
-    assert "boots: about 0:22" in done.stdout
+    assert "boots: about 0:33" in done.stdout
     assert not (tmp_path / "new").exists()
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.commands import schema
+from fscale.commute.compare import LAYOUT_BOOTS
 from fscale.commute.conflicts import Conflict
 from fscale.commute.store import boot_name
 from fscale.model.errors import FscaleError
@@ -70,18 +71,20 @@ def test_other_conflicts_of_a_test_are_no_change(tmp_path: Path) -> None:
 def test_different_bytes_count_with_enough_boots(tmp_path: Path) -> None:
     """Where an object lies in its lines differs between boots."""
     beside = Conflict("cred.usage", True, (), ())
-    for boots in (2, 4):
+    for boots in (LAYOUT_BOOTS - 1, LAYOUT_BOOTS):
         base = write(tmp_path / f"a{boots}", [{1: [beside], 4: [COUNT, beside]}] * boots)
         new = write(tmp_path / f"b{boots}", [{0: [beside], 1: [COUNT], 4: [beside]}] * boots)
         found = judged(base, new)
         # Different bytes before are no reason why the same ones now are no change.
-        conflicting = IDS[:2] if boots == 4 else IDS[1:2]
+        conflicting = IDS[:2] if boots == LAYOUT_BOOTS else IDS[1:2]
         assert [one["tests"] for one in found["conflicting"]] == [conflicting]
         assert [one["tests"] for one in found["free"]] == [IDS[4:]]
-        assert found["unjudged"] == (boots == 2)
-        assert ("in 1 test merely different bytes" in compare(base, new).stdout) == (boots == 2)
+        assert found["unjudged"] == (boots < LAYOUT_BOOTS)
+        said = "in 1 test merely different bytes" in compare(base, new).stdout
+        assert said == (boots < LAYOUT_BOOTS)
     # The side with the fewer boots decides.
-    assert judged(tmp_path / "a2", tmp_path / "b4")["unjudged"] == 1
+    few, enough = tmp_path / f"a{LAYOUT_BOOTS - 1}", tmp_path / f"b{LAYOUT_BOOTS}"
+    assert judged(few, enough)["unjudged"] == 1
 
 
 def test_only_tests_of_both_count(tmp_path: Path) -> None:

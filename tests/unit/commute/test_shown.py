@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -89,6 +90,21 @@ def test_a_page_of_several_results_says_what_changed(tmp_path: Path) -> None:
     assert ["link, unlink", "base only", "1"] in [row[:3] for row in rows]
 
 
+def test_a_page_says_why_results_are_not_compared(tmp_path: Path) -> None:
+    old = write(tmp_path / "a", BOOTS, kernels=("6.1", "6.12"))
+    new = write(tmp_path / "b", BOOTS, kernels=("6.1", "6.12"))
+    assert command("report", old, new, "--output", tmp_path / "both").exit_code == 0
+    page = tmp_path / "both" / "report.html"
+    assert "They are not compared:" in text_of(page)
+    assert len(titles(page)) == 6
+
+
+def test_a_label_may_follow_a_directory_with_an_equals_sign(tmp_path: Path) -> None:
+    result = write(tmp_path / "fs=x" / "a", BOOTS)
+    done = command("export", f"{result}=named", "--format", "csv", "--table", "objects")
+    assert done.stdout.splitlines()[1].startswith("named,tmpfs")
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_tables_have_a_row_for_each_pair_and_object(form: str, tmp_path: Path) -> None:
     one = write(tmp_path / "a", BOOTS)
@@ -145,6 +161,7 @@ def test_the_table_of_pairs_is_the_one_that_is_not_asked_for(tmp_path: Path) -> 
         (("report", "RESULT", "--paper"), "--paper: not supported"),
         (("report", "RESULT", "RESULT"), "needs --output DIR"),
         (("report", "RESULT", "RESULT", "--output", "OUT"), "have one name"),
+        (("export", "RESULT", "RESULT", "--format", "csv"), "have one name"),
         (("show", "RESULT", "--workload", "DWAL"), "--workload: not supported"),
         (("show", "RESULT", "--fs", "xfs"), "no file system xfs"),
         (("predict", "RESULT", "--cores", "16"), "`fscale show`, `report`, `export` and `compare`"),
@@ -161,9 +178,23 @@ def test_what_it_has_not_is_refused(words: tuple[str, ...], reason: str, tmp_pat
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b'{"schema": 2, "matrices": []}', b"\xff"])
-def test_a_damaged_matrix_is_said(text: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: "",
+        lambda text: "{",
+        lambda text: "\x00",
+        lambda text: '{"schema": 2, "matrices": []}',
+        lambda text: text.replace('"stat"', '"chmod"'),
+        lambda text: text.replace('"tests": 2', '"tests": 0'),
+        lambda text: text.replace('"free": 1', '"free": 99'),
+        lambda text: re.sub(r'"pairs": \[.*?\n   \],', '"pairs": [],', text, flags=re.DOTALL),
+    ],
+)
+def test_a_damaged_matrix_is_said(spoil: Callable[[str], str], tmp_path: Path) -> None:
     result = write(tmp_path / "a", BOOTS)
-    (result / "matrix.json").write_bytes(text)
+    text = (result / "matrix.json").read_text()
+    assert spoil(text) != text
+    (result / "matrix.json").write_text(spoil(text))
     for words in (("show", result), ("report", result), ("export", result, "--format", "csv")):
         assert "matrix.json is damaged" in refused(*words)
