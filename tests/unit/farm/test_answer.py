@@ -108,7 +108,7 @@ def header(**changes: object) -> bytes:
         header(files=[{"name": "x", "size": 3}]) + b"1234",
         header(files=[{"name": "x", "size": -1}]) + b"",
         header(files=[{"name": "x", "size": 1}] * 2) + b"12",
-        header(files=[{"name": "x", "size": 17 << 20}]) + bytes(17 << 20),
+        header(files=[{"name": "x", "size": 257 << 20}]),
         header(files=[{"name": f"{i}", "size": 0} for i in range(5000)]),
         header(text="x" * (2 << 16)),
         header(host="\x1b[2J"),
@@ -118,6 +118,16 @@ def header(**changes: object) -> bytes:
 def test_a_damaged_answer_is_refused(wire: bytes) -> None:
     with pytest.raises(Refused):
         unpack(wire)
+
+
+def test_a_file_that_is_too_large_for_its_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "MAX_BYTES", 100)
+    name = f"cells/{ONE.id}.json"
+    assert "is too large" in refusal({name: FILES[name]})
+    whole = task(kind="commute")
+    conflicts = {answer.CONFLICTS_FILE: b"x" * 101}
+    found = check(whole, HEADER.model_copy(update={"task": whole.id}), conflicts)
+    assert found.record == b"x" * 101
 
 
 def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
