@@ -17,6 +17,7 @@ from fscale.commute.guest import Guest, execute
 from fscale.commute.store import BootHead, Found
 from fscale.model.terminal import say, terminal
 from fscale.runner.progress import duration
+from fscale.sim.boot import BootError
 
 # Seconds of a boot, and of each test in it: 681 tests took 22 s, 3,152 took 61 s, on one CPU of a
 # virtual machine.
@@ -80,10 +81,14 @@ def execute_here(
 ) -> Ended:
     """Execute boots on this machine, one at a time on each of `cpus`.
 
+    A guest that ends early, as by a fault of the emulator, is booted once more.
+
     Raises:
-        BootError, InterpreterError: a guest, or a test in it, failed; the directory `logs` has why.
+        BootError: it ended early again; the directory `logs` has why.
+        InterpreterError: a test in it failed, likewise.
     """
     waiting, free = list(boots), list(cpus)
+    again: list[Boot] = []
     running: list[_Running] = []
     spent: list[float] = []
     with contextlib.ExitStack() as all_boots:
@@ -104,6 +109,14 @@ def execute_here(
                     free.append(one.cpu)
                     spent.append(time.monotonic() - one.begun)
                     yield one.boot, by_test(one.tests, end.value)
+                except BootError as error:
+                    if one.boot in again:
+                        raise
+                    running.remove(one)
+                    free.append(one.cpu)
+                    again.append(one.boot)
+                    waiting.append(one.boot)
+                    say(f"warning: {one.boot.title}: {error}; it is booted once more", error=True)
             progress(len(spent) * len(tests) + sum(one.executed for one in running))
 
 

@@ -19,6 +19,7 @@ from fscale.commute.generate import generate
 from fscale.commute.matrix import Matrix
 from fscale.commute.store import Store
 from fscale.model.errors import FscaleError, Interrupted
+from fscale.sim.boot import BootError
 
 TESTS = list(generate("link", "unlink"))[:8]
 SIZES = {("link", "unlink"): 130}
@@ -133,6 +134,30 @@ def test_an_interrupt_ends_every_guest(tmp_path: Path, guests: Guests) -> None:
     with pytest.raises(Interrupted):
         measure(tmp_path, cpus=[0, 1])
     assert (guests.most, guests.running) == (2, 0)
+
+
+def test_a_guest_that_ends_early_is_booted_once_more(
+    tmp_path: Path, guests: Guests, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(times: int) -> Callable[[], None]:
+        left = [times]
+
+        def stop() -> None:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise BootError("QEMU ended", None)
+
+        return stop
+
+    guests.stop = fails(2)
+    with pytest.raises(BootError):
+        measure(tmp_path / "a")
+    assert guests.boots == [("ab", 1), ("ba", 2), ("ba", 2)]
+    assert "warning: boot 2 of 2: tmpfs on 6.1: QEMU ended; it is booted" in capsys.readouterr().err
+    guests.boots.clear()
+    guests.stop = fails(1)
+    measure(tmp_path / "b")
+    assert guests.boots == [("ab", 1), ("ba", 2), ("ba", 2)]
 
 
 def test_what_was_asked_for_otherwise_is_refused(tmp_path: Path, guests: Guests) -> None:
