@@ -50,7 +50,8 @@ def test_workers_sleep_until_an_operation_arrives(fast: Path) -> None:
     (worker,) = out.workers
     # Waking up and spinning for 100 us, a hundred times a second.
     assert worker.user_seconds + worker.system_seconds < 0.1 * out.seconds
-    assert worker.voluntary_switches >= out.ops
+    # Arrivals within 100 us of each other, or during a stall of the machine, find it awake.
+    assert worker.voluntary_switches > 0.8 * out.ops
 
 
 def test_what_is_not_served_is_counted(fast: Path) -> None:

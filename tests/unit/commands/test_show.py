@@ -277,10 +277,6 @@ def test_a_wrong_name_is_an_error(run: Path, more: tuple[str, ...], said: str) -
 def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="is not a results directory"):
         show(tmp_path)
-    (tmp_path / "matrix.json").touch()
-    with pytest.raises(FscaleError, match="is a result of `fscale commute`"):
-        show(tmp_path)
-    (tmp_path / "matrix.json").unlink()
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
     failed = made.model_copy(update={"status": "error", "reason": "no space"})
     with pytest.raises(FscaleError, match="no selected cell"):
