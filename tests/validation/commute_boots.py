@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from fscale.commute.calls import Call
 from fscale.commute.compare import appearing
 from fscale.commute.conflicts import Conflict
 from fscale.commute.generate import PairTest, Selection, execute
@@ -40,15 +41,25 @@ def things(access: Access) -> set[tuple[str, object]]:
     return set()
 
 
+def named(call: Call) -> set[tuple[str, object]]:
+    """The directories that a call names, which it may lock whatever it finds there."""
+    return {("directory", one[0]) for one in call.arguments if isinstance(one, tuple) and one[1:]}
+
+
 def is_control(test: PairTest) -> bool:
-    """Whether the calls are of two processes, and touch nothing together."""
+    """Whether the calls are of two processes, change nothing, and touch nothing together.
+
+    What changes a file system may meet in its journal or in its lists of inodes.
+    """
     if test.a.process == test.b.process:
         return False
     known: Initial = completed(test.known)
     world, _ = execute(World(known), test.a, test.b, "ab")
+    if any(access.kind == "put" for access in world.trace):
+        return False
     of_a, of_b = (
-        set().union(*(things(access) for access in world.trace if access.step == step))
-        for step in "ab"
+        set().union(named(call), *(things(one) for one in world.trace if one.step == step))
+        for step, call in (("a", test.a), ("b", test.b))
     )
     return of_a.isdisjoint(of_b)
 
