@@ -48,6 +48,11 @@ class _Collected:
         known = [share for share in self.disturbed if share is not None]
         return median(known) if known and len(known) == len(self.disturbed) else None
 
+    def drop(self, why: str) -> None:
+        """Leave the values out."""
+        self.missing[why] += len(self.values)
+        self.values = {}
+
     def observations(self, cells: Sequence[Cell]) -> Observations:
         """These values of `cells`."""
         return Observations(
@@ -97,6 +102,7 @@ def common_of(sides: Sequence[Collection[CellKey]]) -> Common:
 
 JUDGED = (*VALUES, INSTRUCTIONS)
 """metrics by which a paired run decides whether a point needs more data"""
+_NO_RATIO = "no pair of turns has enough blocks for a ratio"
 HALF = 0.5
 """operations that count for a worker which did none, so that a ratio exists"""
 
@@ -136,12 +142,18 @@ def pair(
             if not side and sides[1 - number]:
                 lacking[number].append(subject.name)
         sliced_base, sliced_new = map(_sliced, cells)
+        in_turns = all(
+            one and all(c.slices for c in one.values()) for one in (sliced_base, sliced_new)
+        )
         for metric in sides[0].keys() & sides[1].keys():
             known = any(side[metric].values for side in sides) or metric in (THROUGHPUT, *NAMED)
             if not known or metric.partition(":")[0] not in metrics:
                 continue
-            base, new = (side[metric].observations(c) for side, c in zip(sides, cells, strict=True))
             ratios = ratios_of(sliced_base, sliced_new, metric) if metric in JUDGED else {}
+            if in_turns and metric in JUDGED and not ratios:
+                for side in sides:
+                    side[metric].drop(_NO_RATIO)
+            base, new = (side[metric].observations(c) for side, c in zip(sides, cells, strict=True))
             used_looks = pair_looks if ratios else looks
             tests.append(Test(subject, metric, base, new, interleaved, used_looks, ratios))
     return Pairing(sorted(tests, key=_order), sorted(lacking[0]), sorted(lacking[1]))

@@ -154,6 +154,20 @@ def test_the_result_says_how_it_was_measured() -> None:
         assert (one.pairs, one.blocks, one.margin) == (None, None, SETTINGS.margin)
 
 
+@pytest.mark.parametrize(("blocks", "found"), [(4, {"undecided"}), (5, {"slower"})])
+def test_turns_without_a_ratio_are_no_whole_repetitions(blocks: int, found: set[str]) -> None:
+    sides = run(12, -0.5, random.Random(9), blocks=blocks)
+    tests = pair(match_cells(*sides), interleaved=True, metrics=SETTINGS.metrics).tests
+    judged = judge(tests, SETTINGS, refuse=False)
+    assert {one.verdict for one in judged} == found
+    assert len(judged) == 2
+    for one in judged if blocks < 5 else ():
+        assert "no pair of turns has enough blocks for a ratio" in one.reason
+    if blocks < 5:
+        with pytest.raises(FscaleError):
+            judge(tests, SETTINGS)
+
+
 def test_a_simulated_run_ends_at_the_look_that_decides() -> None:
     rng = np.random.default_rng(1)
     looks = growing(6, 21)
