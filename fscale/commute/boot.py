@@ -42,20 +42,6 @@ Ended = Generator[tuple[Boot, Found], None, None]
 Execute = Callable[[Sequence[Boot]], Ended]
 
 
-def ordered(tests: Sequence[PairTest], head: BootHead) -> list[PairTest]:
-    """The tests in the order in which a boot executes them, which is another one for each boot.
-
-    What the kernel does once in so many calls, such as the emptying of a per-CPU batch, is then not
-    in the same test of every boot.
-    """
-    return random.Random(head.seed).sample(tests, len(tests))
-
-
-def by_test(tests: Sequence[PairTest], conflicts: Sequence[Sequence[Conflict]]) -> Found:
-    """The conflicts by the id of the test."""
-    return dict(zip((test.id for test in tests), conflicts, strict=True))
-
-
 def estimate_seconds(boots: int, each: float, jobs: int) -> float:
     """Estimate the seconds of some boots of `each` seconds, `jobs` at a time."""
     return -(-boots // jobs) * each
@@ -108,7 +94,8 @@ def execute_here(
                     running.remove(one)
                     free.append(one.cpu)
                     spent.append(time.monotonic() - one.begun)
-                    yield one.boot, by_test(one.tests, end.value)
+                    ids = (test.id for test in one.tests)
+                    yield one.boot, dict(zip(ids, end.value, strict=True))
                 except BootError as error:
                     if one.boot in again:
                         raise
@@ -121,10 +108,15 @@ def execute_here(
 
 
 def _start(boot: Boot, tests: Sequence[PairTest], cpu: int, logs: Path) -> _Running:
-    head, shuffled = boot.head, ordered(tests, boot.head)
-    return _Running(
-        boot, shuffled, cpu, execute(boot.guest, shuffled, head.order, head.seed, cpu, logs)
-    )
+    """Each boot executes the tests in an order of its own.
+
+    What the kernel does once in so many calls, such as the emptying of a per-CPU batch, is then not
+    in the same test of every boot.
+    """
+    head = boot.head
+    shuffled = random.Random(head.seed).sample(tests, len(tests))
+    execution = execute(boot.guest, shuffled, head.order, head.seed, cpu, logs)
+    return _Running(boot, shuffled, cpu, execution)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,11 @@
 """Executes the boot of a task of another machine."""
 
 import contextlib
-import time
 from pathlib import Path
 
-from fscale.commute.boot import POLL_SECONDS, by_test, ordered
-from fscale.commute.guest import execute
+from fscale.commute.boot import execute_here
 from fscale.commute.store import Store
-from fscale.commute.tasks import work_of
+from fscale.commute.tasks import boot_from
 from fscale.farm.answer import CONFLICTS_FILE
 from fscale.farm.slot import own_cpu
 from fscale.farm.task import Task
@@ -27,16 +25,11 @@ def find_conflicts(task: Task, directory: Path, output: Path) -> None:
         Interrupted: somebody stopped it.
     """
     (output / CONFLICTS_FILE).unlink(missing_ok=True)
-    work = work_of(task, directory, Steps(terminal(error=True)))
-    head, tests = work.head, ordered(work.selection.draw()[1], work.head)
-    with contextlib.ExitStack() as stack:
-        cpu = stack.enter_context(own_cpu())
-        execution = execute(work.guest, tests, head.order, head.seed, cpu, output / "guest")
-        stack.callback(execution.close)
-        while True:
-            try:
-                next(execution)
-            except StopIteration as end:
-                Store(output).save_boot(CONFLICTS_FILE, head, by_test(tests, end.value))
-                return
-            time.sleep(POLL_SECONDS)
+    boot, selection = boot_from(task, directory, Steps(terminal(error=True)))
+    _, tests = selection.draw()
+    with (
+        own_cpu() as cpu,
+        contextlib.closing(execute_here([boot], tests, [cpu], output / "guest")) as ended,
+    ):
+        for _, found in ended:
+            Store(output).save_boot(boot.name, boot.head, found)

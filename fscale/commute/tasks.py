@@ -2,7 +2,7 @@
 """Boots as tasks for other machines: what each brings, and what is kept of its answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from fscale.commute.boot import Boot, Ended
 from fscale.commute.generate import PairTest, Selection
 from fscale.commute.guest import MEDIUM, Guest
 from fscale.commute.store import BootHead, Found, parse_boot
-from fscale.farm.answer import Answer
+from fscale.farm.answer import CONFLICTS_FILE, Answer
 from fscale.farm.engine import Engine, Say
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task, identity
@@ -24,15 +24,6 @@ from fscale.sim.tasks import PLUGIN, TasksError
 from fscale.vm.cache import digest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import OWN, kernel_files, kernel_from, same_qemu
-
-
-@dataclass(frozen=True)
-class Work:
-    """A task as a machine reads it."""
-
-    guest: Guest
-    head: BootHead
-    selection: Selection
 
 
 def execute_elsewhere(
@@ -104,8 +95,8 @@ def make(boot: Boot, selection: Selection, objects: Objects) -> Task:
     return Task(kind="commute", identity=identity(), plan=plan, keys=[], files=files, work=work)
 
 
-def work_of(task: Task, directory: Path, steps: Steps) -> Work:
-    """Turn a task back into a boot, whose input files are in `directory`.
+def boot_from(task: Task, directory: Path, steps: Steps) -> tuple[Boot, Selection]:
+    """Turn a task back into a boot, whose input files are in `directory`, and its tests.
 
     Raises:
         FscaleError: this machine's QEMU is not the one of the plan.
@@ -125,6 +116,6 @@ def work_of(task: Task, directory: Path, steps: Steps) -> Work:
         modules,
         kerneltypes.load(kernel, {name: filesystem}, (), modules)[name],
     )
-    return Work(
-        guest, BootHead.model_validate(work["head"]), Selection.model_validate(work["selection"])
-    )
+    head = BootHead.model_validate(work["head"])
+    selection = Selection.model_validate(work["selection"])
+    return Boot(CONFLICTS_FILE, f"{name} on {kernel.release}", guest, head), selection

@@ -19,7 +19,7 @@ from fscale.commute.guest import Guest
 from fscale.commute.matrix import Matrix
 from fscale.commute.run_task import find_conflicts
 from fscale.commute.store import Store
-from fscale.commute.tasks import TasksError, execute_elsewhere, make, work_of
+from fscale.commute.tasks import TasksError, boot_from, execute_elsewhere, make
 from fscale.farm.answer import CONFLICTS_FILE, Answer, Header, Refused, check
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
@@ -104,8 +104,8 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[Guest]:
         yield len(tests)
         return [[RWSEM] if test.id == TESTS[1].id else [] for test in tests]
 
-    monkeypatch.setattr(run_task, "execute", execute)
-    monkeypatch.setattr(run_task, "POLL_SECONDS", 0)
+    monkeypatch.setattr(boot, "execute", execute)
+    monkeypatch.setattr(boot, "POLL_SECONDS", 0)
     return booted
 
 
@@ -128,10 +128,10 @@ def test_a_task_is_the_same_boot_elsewhere(guest: Guest, tmp_path: Path) -> None
     assert len({task.id for task in tasks}) == 2
     for one, task in zip(campaign.waiting, tasks, strict=True):
         asked, directory = farm_support.received(task, tmp_path, objects)
-        work = work_of(asked, directory, Steps(None))  # type: ignore[arg-type]
-        there = work.guest
-        assert (work.head, work.selection) == (one.head, SELECTION)
-        assert [test.id for test in work.selection.draw()[1]] == [test.id for test in TESTS]
+        read, selection = boot_from(asked, directory, Steps(None))  # type: ignore[arg-type]
+        there = read.guest
+        assert (read.head, selection) == (one.head, SELECTION)
+        assert [test.id for test in selection.draw()[1]] == [test.id for test in TESTS]
         for path, name in (
             (there.plugin, "plugin.so"),
             (there.initramfs, "initramfs"),
@@ -175,7 +175,7 @@ def test_what_a_worker_kept_of_an_equal_boot_is_no_answer_of_one_that_fails(
     with pytest.raises(TasksError, match="2 of 2 boots failed"):
         measured(tmp_path / "other", guest, farm)
     # Nor is it left on the worker.
-    monkeypatch.setattr(run_task, "work_of", lambda *given: 1 / 0)
+    monkeypatch.setattr(run_task, "boot_from", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         measured(tmp_path / "other", guest, Farm(tmp_path / "farm"))
     assert not (tmp_path / "farm" / "out2" / CONFLICTS_FILE).exists()
@@ -227,7 +227,7 @@ def test_another_qemu_is_refused(
     other = replace(guest.emulator, version="9")
     monkeypatch.setattr(qemu, "find", lambda steps: other)
     with pytest.raises(FscaleError, match="install the same package"):
-        work_of(asked, directory, Steps(None))  # type: ignore[arg-type]
+        boot_from(asked, directory, Steps(None))  # type: ignore[arg-type]
 
 
 def test_the_lines_of_a_boot_are_its_own_order(
