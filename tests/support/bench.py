@@ -25,6 +25,8 @@ BENCH = BUILD / "fscale-bench"
 SOURCES = (PACKAGE / "microbench" / "workloads").glob("*.c")
 WORKLOADS = sorted(re.findall(r'\.id = "(\w+)"', "".join(s.read_text() for s in SOURCES)))
 SOON = 25.0  # seconds: a run that is ended is over long before one that was let alone
+# What makes a run longer, and by how much: of a stock that a count is made for, a part is room.
+LENGTHS = {"--duration": 5, "--window-ops": 10}
 SANITIZED = BUILD / "san" / "fscale-bench"
 
 Ended = TypeVar("Ended", bound=tuple[Any, ...])  # (exit code, output, what else is known)
@@ -115,14 +117,17 @@ def retry_longer(
 
     A window is one of wall time. Other tests have the CPUs as well, and some operations wait for a
     grace period of RCU. A background writer needs an operation, too, and the stock this `bound`, if
-    one is given: a pilot without a CPU asks for less.
+    one is given: a pilot without a CPU asks for less. A window that ends by count ends early if one
+    worker has no CPU while another one uses up its stock.
     """
     ended = attempt(*more)
     for _ in range(2):
-        if "--duration" not in more or not _starved(ended[1], few, bound):
+        length = next((name for name in LENGTHS if name in more), None)
+        if length is None or not _starved(ended[1], few, bound):
             break
-        at = len(more) - more[::-1].index("--duration")  # the last one holds
-        more = (*more[:at], str(5 * float(more[at])), *more[at + 1 :])
+        at = len(more) - more[::-1].index(length)  # the last one holds
+        longer = LENGTHS[length] * float(more[at])
+        more = (*more[:at], f"{longer:g}", *more[at + 1 :])
         for left in directory.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         ended = attempt(*more)
@@ -131,7 +136,8 @@ def retry_longer(
 
 def _starved(out: BenchOutput, few: int, bound: str | None) -> bool:
     if out.status != "ok":
-        return out.status == "invalid" and "--duration" in (out.reason or "")
+        reason = out.reason or ""
+        return out.status == "invalid" and ("--duration" in reason or "last window" in reason)
     idle = out.background is not None and out.background.ops == 0
     bounded = bound is None or (out.stock is not None and out.stock.bound == bound)
     return out.ops <= few or idle or not bounded
