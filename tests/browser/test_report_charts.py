@@ -545,6 +545,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @in_one
+@pytest.mark.timeout(900)  # its page alone took 246 s beside nine busy programs
 def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: tuple[Path, Path]) -> None:
     """Judged beside a quarter of it, because other tests slow both down."""
 

@@ -21,7 +21,8 @@ static bool lanefs_has_inodes(struct lanefs_domain *domain)
  * lanefs_choose_domain() - choose the domain of a new object
  * @dir: its directory
  *
- * By the mount option, or the next one with room.
+ * By the mount option, or the next one with room. Round robin begins behind the directory's own
+ * domain: else the first files of all directories would share one.
  *
  * Context: Outside of handles.
  * Return: the number of the domain.
@@ -36,7 +37,8 @@ u32 lanefs_choose_domain(struct inode *dir)
 	if (placement == LANEFS_PLACE_LANE)
 		first = raw_smp_processor_id() % sbi->s_domains;
 	else if (placement == LANEFS_PLACE_ROUNDROBIN)
-		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
+		first = (LANEFS_I(dir)->li_domain +
+			 (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain)) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[(first + i) % sbi->s_domains];
 		if (lanefs_has_inodes(domain) &&
