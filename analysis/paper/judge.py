@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Answers the claims of a paper from a run: whether each holds here, or why it cannot be asked."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,6 +27,9 @@ class Answer:
     why: str
     ours: str = ""
     cores: int | None = None
+    theirs: str = ""
+    asked_of: str = ""
+    """a workload, and the file systems with the systems of the paper that they stand for"""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -38,7 +41,8 @@ class Answer:
             "says": claim.says,
             "workload": self.question.workload,
             "filesystem": self.question.filesystem,
-            "theirs": claim.theirs,
+            "asked_of": self.asked_of,
+            "theirs": self.theirs,
             "ours": self.ours,
             "cores": self.cores,
             "verdict": self.verdict,
@@ -65,19 +69,30 @@ def answers(
         )
         return judged or _unmeasured(asked, cells, why)
 
-    found = map(answer, questions(claims))
-    return [replace(one, why="; ".join(filter(None, _reasons(one, paper)))) for one in found]
+    def told(one: Answer) -> Answer:
+        differs = "" if one.question.claim.cannot else one.question.claim.differs
+        return replace(
+            one,
+            why="; ".join(filter(None, (one.why, differs))),
+            theirs=paper.theirs(one.question.claim),
+            asked_of=_asked_of(one.question, paper),
+        )
+
+    return [told(answer(one)) for one in questions(claims)]
 
 
-def _reasons(answer: Answer, paper: Paper) -> Iterator[str]:
-    """Why, and what was asked instead of what the paper did."""
-    claim = answer.question.claim
-    yield answer.why
-    if not claim.cannot:
-        yield claim.differs
-        for side in claim.sides:
-            if side in paper.stand_ins:
-                yield f"{side} stands for {paper.stand_ins[side]}"
+def asked_first(found: Sequence[Answer]) -> tuple[list[Answer], list[Answer]]:
+    """The answers of what could be asked, and the others."""
+    asked = [one for one in found if one.verdict != CANNOT]
+    return asked, [one for one in found if one.verdict == CANNOT]
+
+
+def _asked_of(asked: Question, paper: Paper) -> str:
+    sides = asked.claim.sides if asked.claim.ratio is not None else [asked.filesystem]
+    told = [
+        f"{side} for {paper.system(side)}" if side in paper.stand_ins else side for side in sides
+    ]
+    return " on ".join(filter(None, (asked.workload, " / ".join(told))))
 
 
 def _unmeasured(asked: Question, cells: Collection[Cell], why: str) -> Answer:

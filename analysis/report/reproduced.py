@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
-from fscale.analysis.paper.judge import Answer, Verdict
+from fscale.analysis.paper.judge import Answer, Verdict, asked_first
 from fscale.analysis.reader import Results
 from fscale.analysis.report.layout import content_security_policy
 from fscale.analysis.report.render import read, render, stylesheet
@@ -22,10 +22,13 @@ def counted(found: Sequence[Answer]) -> str:
 def page(paper: Paper, found: Sequence[Answer], results: Results | None) -> str:
     """A page that needs no other file and no network."""
     style, scripts = stylesheet(), [read("report.js")]
+    asked, others = asked_first(found)
     table = render(
         "sections/reproduced.html.j2",
         paper=paper,
-        answers=found,
+        stand_ins=paper.stand_ins_of([one.question.claim for one in found]),
+        asked=asked,
+        others=others,
         counted=counted(found),
         run=results.run if results else None,
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,9 @@ from fscale.runner.request import Request
 from fscale.runner.run import execute
 from fscale.runner.session import this_machine_held
 
+if TYPE_CHECKING:
+    from fscale.analysis.paper.judge import Answer
+
 _EPILOG = """
 More examples:
 
@@ -39,7 +42,15 @@ More examples:
 """
 _QUESTION = (Column("claim"), Column("workload"), Column("file system"), Column("theirs"))
 _ASKED = (*_QUESTION, Column("place", 1))
-_ANSWERED = (*_QUESTION, Column("ours", 2), Column("verdict"), Column("why", 1))
+_ANSWERED = (
+    Column("claim"),
+    Column("verdict"),
+    Column("theirs"),
+    Column("ours"),
+    Column("asked of", 1, label=""),
+    Column("why", 2, label=""),
+)
+_LEFT_OUT = (Column("cannot be asked here"), Column("theirs", 2), Column("ours", 2), Column("why"))
 _TIMES = (Column("claim"), Column("cells", right=True), Column("time", right=True))
 
 
@@ -108,13 +119,18 @@ def _reproduce(
         choose=partial(choose, asked),
     )
     if listed:
-        _print(_ASKED, [(*_cells(one), one.claim.where) for one in questions(claims)])
+
+        def row(one: Question) -> tuple[str, ...]:
+            theirs = described.theirs(one.claim)
+            return one.claim.name, one.workload, one.filesystem, theirs, one.claim.where
+
+        _print(_ASKED, map(row, questions(claims)))
         return
     if dry_run:
         _print_times(prepare(request) if asked else None, claims)
         return
 
-    from fscale.analysis.paper.judge import CANNOT, answers  # noqa: PLC0415 - imports numpy
+    from fscale.analysis.paper.judge import CANNOT, answers, asked_first  # noqa: PLC0415 - numpy
     from fscale.analysis.remeasure import CHOICES  # noqa: PLC0415
     from fscale.analysis.report import reproduced  # noqa: PLC0415 - matplotlib takes a second
 
@@ -136,8 +152,9 @@ def _reproduce(
     if as_json:
         typer.echo(json.dumps([answer.row for answer in found], indent=1))
     else:
-        rows = [(*_cells(one.question), one.ours, one.verdict, one.why) for one in found]
-        _print(_ANSWERED, rows)
+        _print_answers(*asked_first(found))
+        for sentence in described.stand_ins_of(claims):
+            typer.echo(sentence)
         typer.echo(f"{reproduced.counted(found)}; {page}")
     verdicts = {answer.verdict for answer in found}
     if "does not hold" in verdicts:
@@ -146,8 +163,18 @@ def _reproduce(
         raise typer.Exit(Exit.SKIPPED)
 
 
-def _cells(one: Question) -> tuple[str, ...]:
-    return one.claim.name, one.workload, one.filesystem, one.claim.theirs
+def _print_answers(asked: Sequence["Answer"], others: Sequence["Answer"]) -> None:
+    """Print what could be asked, and then the rest with its reasons."""
+    if asked:
+        rows = [
+            (one.question.claim.name, one.verdict, one.theirs, one.ours, one.asked_of, one.why)
+            for one in asked
+        ]
+        _print(_ANSWERED, rows)
+        typer.echo()
+    if others:
+        _print(_LEFT_OUT, [(o.question.claim.name, o.theirs, o.ours, o.why) for o in others])
+        typer.echo()
 
 
 def _print(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:

@@ -109,22 +109,6 @@ class Claim(Strict):
         """The core counts of a ratio: that of `new` and that of `base`."""
         return self.cores, self.base_cores or self.cores
 
-    @property
-    def theirs(self) -> str:
-        """What the paper found, in a few words."""
-        if self.shape is not None:
-            scaling = "scales" if self.shape == "scales" else "does not scale"
-            beyond = f" beyond {plural(self.turns, 'core')}" if self.turns else ""
-            return f"{scaling}{beyond}{f', then {self.then}' if self.then else ''}"
-        if self.ratio is None:
-            return self.says
-        many, base = self.counts
-        what = "" if self.metric == RATE else f"{self.metric}: "
-        if many == base:
-            return f"{what}{self.new} / {self.base} = {self.ratio:g} at {plural(many, 'core')}"
-        of_base = f"{self.base} at {plural(base, 'core')}"
-        return f"{what}{self.new} at {plural(many, 'core')} / {of_base} = {self.ratio:g}"
-
 
 @dataclass(frozen=True)
 class Question:
@@ -173,7 +157,8 @@ class Paper(Strict):
     )
     stand_ins: dict[str, str] = Field(
         default={},
-        description="file system -> the system of the paper for which it is asked; answers say so",
+        description="file system -> the system of the paper for which it is asked: its name, a "
+        "comma, and why it is not asked itself; answers say so",
     )
     claim: list[Claim] = Field(min_length=1)
 
@@ -197,6 +182,31 @@ class Paper(Strict):
         except ValidationError as error:
             raise ValueError(catalogue.explain(error, Suite)) from None
         return self
+
+    def system(self, side: str) -> str:
+        """The name of the system of the paper for which a file system is asked, mostly its own."""
+        return self.stand_ins.get(side, side).partition(",")[0]
+
+    def stand_ins_of(self, claims: Collection[Claim]) -> list[str]:
+        """Sentences that say what stands for what in the claims that can be asked."""
+        used = {side for one in claims if not one.cannot for side in one.sides}
+        return [f"{s} stands for {system}." for s, system in self.stand_ins.items() if s in used]
+
+    def theirs(self, claim: Claim) -> str:
+        """What the paper found, in a few words and by the names of its systems."""
+        if claim.shape is not None:
+            scaling = "scales" if claim.shape == "scales" else "does not scale"
+            beyond = f" beyond {plural(claim.turns, 'core')}" if claim.turns else ""
+            return f"{scaling}{beyond}{f', then {claim.then}' if claim.then else ''}"
+        if claim.ratio is None:
+            return claim.says
+        many, base = claim.counts
+        new, of_base = self.system(claim.new), self.system(claim.base)
+        what = "" if claim.metric == RATE else f"{claim.metric}: "
+        if many == base:
+            return f"{what}{new} / {of_base} = {claim.ratio:g} at {plural(many, 'core')}"
+        counts = f"at {plural(many, 'core')} / {of_base} at {plural(base, 'core')}"
+        return f"{what}{new} {counts} = {claim.ratio:g}"
 
     def chosen(self, patterns: Collection[str]) -> list[Claim]:
         """The claims whose name is one of some, such as DRBL or MW*; all without any.

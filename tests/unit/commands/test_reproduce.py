@@ -68,6 +68,10 @@ def test_a_run_that_there_is_is_judged(tmp_path: Path, rate: int | None, code: E
     assert first["verdict"] == ("does not hold" if rate else "cannot be asked here")
     assert (second["claim"], second["why"]) == ("picture", "it is a picture")
     assert "see the picture" in (run / "reproduced.html").read_text()
+    # What was judged comes first, and then what could not be.
+    text = reproduce(own, "--run", run).stdout
+    assert text.startswith("claim " if rate else "cannot be asked here ")
+    assert text.index("it is a picture") > text.index("cannot be asked here")
 
 
 def test_an_unknown_paper_is_wrong_usage() -> None:

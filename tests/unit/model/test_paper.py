@@ -24,8 +24,9 @@ def loaded(directory: Path, claims: str) -> Paper:
 
 @pytest.mark.parametrize("name", ["fxmark", "spanfs", "jbd2", "scalelfs"])
 def test_a_paper_of_fscale_says_where_and_what(name: str) -> None:
-    claims = load_paper(Path(name)).claim
-    assert all(one.section and one.theirs for one in claims)
+    paper = load_paper(Path(name))
+    claims = paper.claim
+    assert all(one.section and paper.theirs(one) for one in claims)
     assert any(one.cannot for one in claims)
     assert any(not one.cannot for one in claims)
 

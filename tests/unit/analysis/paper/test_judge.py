@@ -49,13 +49,17 @@ def rates(xfs: float, noise: float = 0.0) -> list[Cell]:
         (2.0, 0, "holds", "holds from 1.60\u00d7 to 2.50\u00d7"),
         (1.5, 0, "does not hold", "the direction is the same"),
         (3.0, 0, "does not hold", "the direction is the same"),
-        (0.5, 0, "does not hold", "xfs stands for NewFS"),
+        (0.5, 0, "does not hold", "holds from"),
         (2.0, 0.5, "undecided", "holds from"),
     ],
 )
 def test_a_ratio(tmp_path: Path, xfs: float, noise: float, verdict: Verdict, why: str) -> None:
     one = answered(tmp_path, rates(xfs, noise), **RATIO)
     assert (one.verdict, one.cores) == (verdict, 4)
+    assert (one.theirs, one.asked_of) == (
+        "NewFS / ext4 = 2 at 4 cores",
+        "DRBL on xfs for NewFS / ext4",
+    )
     assert why in one.why
     assert ("the direction is the same" in one.why) is (verdict == "does not hold" and xfs > 1)
 
@@ -136,7 +140,7 @@ def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
     skipped = cell(gone, 1, status="skipped", reason="the kernel has no xfs")
     one = answered(tmp_path, [*cells, skipped], **RATIO)
     assert (one.verdict, one.ours) == ("cannot be asked here", "")
-    assert one.why.startswith("the kernel has no xfs; xfs stands for")
+    assert (one.why, one.asked_of) == ("the kernel has no xfs", "DRBL on xfs for NewFS / ext4")
     asked = paper(cannot="it is a picture")
     (never,) = answers(asked, asked.claim, None)
     assert (never.verdict, never.why) == ("cannot be asked here", "it is a picture")
@@ -146,8 +150,10 @@ def test_the_page_has_theirs_and_ours(tmp_path: Path) -> None:
     asked = paper(**RATIO)
     results = load(write_run(tmp_path, rates(2), suite={"duration": 1, "repetitions": 3}))
     text = page(asked, answers(asked, asked.claim, results), results)
-    assert "<caption>holds: 1</caption>" in text
-    assert "xfs / ext4 = 2 at 4 cores" in text
+    assert "<strong>holds: 1</strong>" in text
+    assert "xfs stands for NewFS, which is not to be had." in text
     assert "= 2 at 4 cores: it is &lt;fast&gt;" in text
     assert "0.0.0-synthetic" in text
-    assert "Nothing was measured" in page(asked, answers(asked, asked.claim, None, "no"), None)
+    assert "Cannot be asked here" not in text
+    nothing = page(asked, answers(asked, asked.claim, None, "no"), None)
+    assert "Nothing was measured" in nothing and "<h3>Cannot be asked here</h3>" in nothing
