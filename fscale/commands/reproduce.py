@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fscale.analysis.reader import load
+from fscale.analysis.reader import Results, load
 from fscale.apps.adapter import loads
 from fscale.commands.options.completion import complete_papers
 from fscale.commands.options.kinds import output_directory
 from fscale.commands.options.shared import JsonFlag, WaitOption
 from fscale.commands.options.writable import unused
 from fscale.model.catalogue import split_names
-from fscale.model.errors import Exit, MissingTool
+from fscale.model.errors import Exit, FscaleError, MissingTool
 from fscale.model.files import Folder
-from fscale.model.paper import Claim, Question, choose, load_paper, questions
+from fscale.model.paper import Claim, Paper, Question, choose, load_paper, questions
 from fscale.model.tables import Column, Row, Table
 from fscale.model.terminal import only_ascii, say, terminal
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import duration, estimate_seconds, format_estimate
+from fscale.runner.remeasure import Choices
 from fscale.runner.request import Request
 from fscale.runner.run import execute
 from fscale.runner.session import this_machine_held
@@ -94,6 +95,13 @@ def _reproduce(
             "nothing. --output is then where the page is written; default: to it.",
         ),
     ] = None,
+    measure_only: Annotated[
+        bool,
+        typer.Option(
+            "--measure-only",
+            help="Judge nothing, as in a guest, which has no libraries for it; --run does it then.",
+        ),
+    ] = False,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -130,9 +138,14 @@ def _reproduce(
         _print_times(prepare(request) if asked else None, claims)
         return
 
-    from fscale.analysis.paper.judge import CANNOT, answers, asked_first  # noqa: PLC0415 - numpy
-    from fscale.analysis.remeasure import CHOICES  # noqa: PLC0415
-    from fscale.analysis.report import reproduced  # noqa: PLC0415 - matplotlib takes a second
+    if measure_only:
+        if run is not None or not asked:
+            raise FscaleError("--measure-only: these claims, or --run, need no measurement")
+        _measure(request, wait)
+        say(f"measured in {place}; fscale reproduce {paper} --run DIR judges it", error=True)
+        return
+
+    from fscale.analysis.remeasure import CHOICES  # noqa: PLC0415 - imports numpy
 
     results, why = None, ""
     if run is not None:
@@ -141,19 +154,33 @@ def _reproduce(
         if output is None:
             say(f"--output is {place}; give that to resume this run", error=True)
         try:
-            with this_machine_held(wait) as signals:
-                execute(prepare(request), signals, choices=lambda: CHOICES)
+            _measure(request, wait, lambda: CHOICES)
             results = load(place)
         except MissingTool as error:
             why = str(error)
+    _judge(described, claims, results, why, place, as_json=as_json)
 
-    found = answers(described, claims, results, why)
-    page = Folder(place).write("reproduced.html", reproduced.page(described, found, results))
+
+def _judge(
+    paper: Paper,
+    claims: Sequence[Claim],
+    results: Results | None,
+    why: str,
+    place: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the page into `place` and print the answers; the exit code is theirs."""
+    from fscale.analysis.paper.judge import CANNOT, answers, asked_first  # noqa: PLC0415 - numpy
+    from fscale.analysis.report import reproduced  # noqa: PLC0415 - matplotlib takes a second
+
+    found = answers(paper, claims, results, why)
+    page = Folder(place).write("reproduced.html", reproduced.page(paper, found, results))
     if as_json:
         typer.echo(json.dumps([answer.row for answer in found], indent=1))
     else:
         _print_answers(*asked_first(found))
-        for sentence in described.stand_ins_of(claims):
+        for sentence in paper.stand_ins_of(claims):
             typer.echo(sentence)
         typer.echo(f"{reproduced.counted(found)}; {page}")
     verdicts = {answer.verdict for answer in found}
@@ -161,6 +188,11 @@ def _reproduce(
         raise typer.Exit(Exit.FAILED)
     if verdicts == {CANNOT}:
         raise typer.Exit(Exit.SKIPPED)
+
+
+def _measure(request: Request, wait: float, choices: Choices = tuple) -> None:
+    with this_machine_held(wait) as signals:
+        execute(prepare(request), signals, choices=choices)
 
 
 def _print_answers(asked: Sequence["Answer"], others: Sequence["Answer"]) -> None:

@@ -2,16 +2,41 @@
 """`fscale reproduce` measures a claim in one run, which the same command resumes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fscale.model.errors import Exit
+from fscale.model.paths import ROOT
 from fscale.runner.selection import filesystem_of
+from fscale.vm.rootfs import HOST_ONLY
 from tests.support.runner import fscale
 from tests.unit.commands.test_reproduce import OWN
 
 pytestmark = pytest.mark.live
+
+
+# What `vm exec` leaves out of a guest and a judgement needs.
+JUDGING = ("matplotlib", "scipy", "pandas", "pyarrow", "PIL")
+
+
+def test_what_was_measured_without_libraries_is_judged_elsewhere(tmp_path: Path) -> None:
+    own, out = tmp_path / "own.toml", tmp_path / "out"
+    own.write_text(
+        OWN.replace("FS", filesystem_of(tmp_path)).replace("duration = 1", "duration = 0.1")
+    )
+    assert set(JUDGING) <= set(HOST_ONLY)
+    missing = "".join(f"sys.modules[{name!r}] = None; " for name in JUDGING)
+    words = ["reproduce", str(own), "--output", str(out), "--measure-only"]
+    code = f"import sys; {missing}from fscale.__main__ import main; sys.argv[1:] = {words}; main()"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert not (out / "reproduced.html").exists()
+    done = fscale("reproduce", own, "--run", out, "--json")
+    (reads, _) = json.loads(done.stdout)
+    assert reads["cores"] or "no figures" in reads["why"]
+    assert (out / "reproduced.html").exists()
 
 
 def test_a_claim_is_measured_and_resumed(tmp_path: Path) -> None:

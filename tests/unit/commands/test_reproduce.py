@@ -78,3 +78,9 @@ def test_an_unknown_paper_is_wrong_usage() -> None:
     error = reproduce("fxmrk", "--list").exception
     assert isinstance(error, FscaleError)
     assert "unknown paper fxmrk; did you mean fxmark?" in str(error)
+
+
+def test_a_run_that_there_is_needs_no_measurement(tmp_path: Path) -> None:
+    error = reproduce("fxmark", "--measure-only", "--run", tmp_path).exception
+    assert isinstance(error, FscaleError)
+    assert "--measure-only: these claims, or --run, need no measurement" in str(error)
