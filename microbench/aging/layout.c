@@ -33,6 +33,11 @@ const char *layout_add(struct layout *layout, int fd)
 		for (uint32_t i = 0; i < map->fm_mapped_extents; i++) {
 			const struct fiemap_extent *one = &map->fm_extents[i];
 
+			/* F2FS places blocks when they are written: there is no layout to age. */
+			if (!one->fe_physical && !(one->fe_flags & FIEMAP_EXTENT_DATA_INLINE)) {
+				errno = EOPNOTSUPP;
+				return "fallocate, which places no blocks here,";
+			}
 			/* What a file system describes by two records may still be one run of blocks. */
 			extents += !extents || one->fe_physical != end;
 			end = one->fe_physical + one->fe_length;

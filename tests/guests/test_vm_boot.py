@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -309,3 +310,22 @@ def test_no_commit_is_logged_before_what_was_flushed_for_it(kernel):
     # Without the order that the recorder keeps, some are: the plant works.
     assert counts["alone"] > 0
     assert counts["in turn"] == 0
+
+
+@pytest.mark.guest
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("lanefs", r"aged lanefs of \d+ MiB in .* extents per file"),
+        ("f2fs", "cannot be aged: .* fallocate, which places no blocks here, "),
+    ],
+)
+def test_file_systems_of_a_guest_are_aged_if_they_place_what_they_allocate(kind, said):
+    done = fscale_vm(
+        *("exec", "--kernel", "trixie", "--memory", "2G", "--fs", kind, "--accel", "tcg", "--"),
+        *("python3", "-m", "fscale", "run", "smoke", "--fs", f"{kind}:aged=filled"),
+        *("--workload", "DWAL", "--cores", "1", "--output", "/tmp/out"),
+    )
+    assert (done.returncode == 0) is (kind == "lanefs"), done.stdout + done.stderr
+    assert re.search(said, done.stdout + done.stderr), done.stdout + done.stderr
