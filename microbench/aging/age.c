@@ -17,6 +17,7 @@
 #define MAX_STREAMS 64
 #define COMMITS 16		/* syncfs calls while files of all the space are made */
 #define PATH_BYTES 1024	/* 64 levels of directories and a file */
+#define WRITTEN (1 << 18)	/* bytes at once */
 
 /* A file that grows. */
 struct stream {
@@ -31,6 +32,7 @@ struct aging {
 	struct files files;
 	struct stream streams[MAX_STREAMS];
 	int root, progress;
+	bool writes;		/* fallocate places no blocks */
 	uint64_t block;
 	uint64_t capacity, used;	/* bytes of files: the most at once, and now */
 	uint64_t made, synced, until;	/* bytes of all files that were made; at the last syncfs; at the end */
@@ -163,17 +165,58 @@ static bool begin_file(struct aging *a, struct stream *stream)
 	return stream->fd < 0 ? failed("openat", path) : true;
 }
 
+/* 0, or -1 with errno; what was placed before an error may be placed again. */
+static int place(const struct aging *a, int fd, uint64_t offset, uint64_t bytes)
+{
+	static const char zeros[WRITTEN];
+
+	if (!a->writes)
+		return fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+	while (bytes) {
+		ssize_t done = pwrite(fd, zeros, bytes < WRITTEN ? bytes : WRITTEN, (off_t)offset);
+
+		if (done < 0)
+			return -1;
+		offset += (uint64_t)done;
+		bytes -= (uint64_t)done;
+	}
+	return 0;
+}
+
+/* Find out whether fallocate gives a block its place. */
+static bool probe(struct aging *a)
+{
+	const char *path = "aged/probe", *call;
+	bool placed = false, done = false;
+	int fd = openat(a->root, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return failed("openat", path);
+	if (fallocate(fd, 0, 0, (off_t)a->block))
+		failed("fallocate", path);
+	else if ((call = layout_placed(fd, &placed)))
+		failed(call, path);
+	else
+		done = true;
+	a->writes = !placed;
+	if (close(fd))
+		done = failed("close", path);
+	if (unlinkat(a->root, path, 0))
+		done = failed("unlinkat", path);
+	return done;
+}
+
 static bool append(struct aging *a, struct stream *stream)
 {
 	uint64_t left = stream->file.bytes - stream->done;
 	uint64_t bytes = left < a->profile->append ? left : a->profile->append;
 	bool again = false;
 
-	while (fallocate(stream->fd, 0, (off_t)stream->done, (off_t)bytes)) {
+	while (place(a, stream->fd, stream->done, bytes)) {
 		if (errno == EINTR)
 			continue;
 		if (errno != ENOSPC || again)
-			return failed("fallocate", "a file");
+			return failed(a->writes ? "pwrite" : "fallocate", "a file");
 		again = true;
 		if (!commit(a))
 			return false;
@@ -284,8 +327,8 @@ bool age(const struct profile *profile, const char *directory, const char *progr
 	if (progress && a.progress < 0)
 		failed("open", progress);
 	else
-		done = measure_space(&a) && make_directories(&a) && make_files(&a, a.capacity) &&
-		       look(&a, &aged->filled) && make_files(&a, a.until) &&
+		done = measure_space(&a) && make_directories(&a) && probe(&a) &&
+		       make_files(&a, a.capacity) && look(&a, &aged->filled) && make_files(&a, a.until) &&
 		       look(&a, &aged->aged);
 	free(a.files.heap);
 	if (a.progress >= 0)

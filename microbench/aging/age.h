@@ -4,7 +4,8 @@
  * free space lie after each of the two.
  *
  * Space is allocated by fallocate(2), as Geriatrix does (Kadekodi et al., USENIX ATC 2018): the layout
- * is that of files of these sizes, but no data is written.
+ * is that of files of these sizes, but no data is written. Where that gives blocks no place before they
+ * are written (F2FS), zeros are written.
  */
 #ifndef FSCALE_AGING_AGE_H
 #define FSCALE_AGING_AGE_H

@@ -33,11 +33,6 @@ const char *layout_add(struct layout *layout, int fd)
 		for (uint32_t i = 0; i < map->fm_mapped_extents; i++) {
 			const struct fiemap_extent *one = &map->fm_extents[i];
 
-			/* F2FS places blocks when they are written: there is no layout to age. */
-			if (!one->fe_physical && !(one->fe_flags & FIEMAP_EXTENT_DATA_INLINE)) {
-				errno = EOPNOTSUPP;
-				return "fallocate, which places no blocks here,";
-			}
 			/* What a file system describes by two records may still be one run of blocks. */
 			extents += !extents || one->fe_physical != end;
 			end = one->fe_physical + one->fe_length;
@@ -49,6 +44,20 @@ const char *layout_add(struct layout *layout, int fd)
 	layout->files++;
 	layout->extents += extents;
 	layout->fragmented += extents > 1;
+	return NULL;
+}
+
+const char *layout_placed(int fd, bool *placed)
+{
+	union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)];
+	} asked = { .map = { .fm_length = FIEMAP_MAX_OFFSET, .fm_flags = FIEMAP_FLAG_SYNC,
+			     .fm_extent_count = 1 } };
+
+	if (ioctl(fd, FS_IOC_FIEMAP, &asked.map))
+		return "FS_IOC_FIEMAP";
+	*placed = asked.map.fm_mapped_extents && asked.map.fm_extents[0].fe_physical;
 	return NULL;
 }
 

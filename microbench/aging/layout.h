@@ -12,8 +12,10 @@ struct layout {
 	uint64_t free_bytes, free_runs, largest_free_run;
 };
 
-/* Add a file. Both return NULL, or the call that failed with errno. */
+/* Add a file, or the free space. All return NULL, or the call that failed with errno. */
 const char *layout_add(struct layout *layout, int fd);
 const char *layout_add_free(struct layout *layout, int fd);
+/* Whether the first block of a file has a place on the device. */
+const char *layout_placed(int fd, bool *placed);
 
 #endif

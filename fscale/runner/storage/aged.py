@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Ages a file system once, keeps the image of its device, and restores that before each cell.
 
-`fscale-age` allocates the space of files without writing data, so that an image has little more
-than metadata. A pattern that is written to the device beforehand shows which blocks were written:
+`fscale-age` allocates the space of files, mostly without writing data, so that an image has little
+more than metadata. A pattern that is written to the device beforehand shows which blocks were written:
 only these are kept and restored.
 """
 
