@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RocksDB: operations per second of db_bench's `overwrite`, without compression."""
+"""RocksDB: operations per second of db_bench, without compression.
+
+They are overwrites, or reads and overwrites mixed: YCSB (Cooper et al., SoCC 2010) has 50% of reads
+in its workload A and 95% in B. Its keys are Zipfian, those of db_bench uniform.
+"""
 
 import re
 from collections.abc import Callable
@@ -20,7 +24,7 @@ _COPIES = 4
 DESCRIPTOR = Descriptor(
     id="rocksdb",
     title="RocksDB key/value store",
-    operation="overwrite one 8 KiB value of a random key (db_bench overwrite)",
+    operation="overwrite, or with reads=N read, one 8 KiB value of a random key (db_bench)",
     paper="FxMark, Figures 12(b), 14(b), 15",
     type="data",
     action="write",
@@ -50,36 +54,44 @@ DESCRIPTOR = Descriptor(
         OptionHelp(
             name="databases", default=1, least=1, help="databases, spread over the partitions"
         ),
-        OptionHelp(name="threads", default=0, least=0, help="writer threads; 0: one per core"),
+        OptionHelp(name="threads", default=0, least=0, help="threads; 0: one per core"),
+        OptionHelp(
+            name="reads",
+            default=0,
+            least=0,
+            most=99,
+            help="percent of operations that read a value: 50 as in YCSB A, 95 as in B",
+        ),
     ],
 )
 
 _LINE = re.compile(
-    r"^overwrite\s*:\s*(?P<micros>[\d.]+) micros/op (?P<rate>\d+) ops/sec "
-    r"(?P<seconds>[\d.]+) seconds (?P<ops>\d+) operations;\s*(?P<mb>[\d.]+) MB/s",
+    r"^(?P<benchmark>\w+)\s*:\s*(?P<micros>[\d.]+) micros/op (?P<rate>\d+) ops/sec "
+    r"(?P<seconds>[\d.]+) seconds (?P<ops>\d+) operations;(?:\s*(?P<mb>[\d.]+) MB/s)?",
     re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class RocksDbReport:
-    """The line about `overwrite` in the output of db_bench."""
+    """The line about the benchmark in the output of db_bench."""
 
     ops: int
     seconds: float
     micros_per_op: float
-    mb_per_second: float
+    mb_per_second: float | None
+    """of overwrites"""
 
 
-def parse(text: str) -> RocksDbReport:
-    """Find the line about `overwrite`; AppError if there is none or nothing was written."""
+def parse(text: str, benchmark: str = "overwrite") -> RocksDbReport:
+    """Find the line about a benchmark; AppError if there is none or it did nothing."""
     # Progress reports, which end with carriage returns only, precede the line.
-    match = _LINE.search(text.replace("\r", "\n"))
+    lines = _LINE.finditer(text.replace("\r", "\n"))
+    match = next((line for line in lines if line["benchmark"] == benchmark), None)
     if match is None:
-        raise AppError(f"db_bench printed no figure for overwrite: {text.strip()[-200:]}")
-    report = RocksDbReport(
-        int(match["ops"]), float(match["seconds"]), float(match["micros"]), float(match["mb"])
-    )
+        raise AppError(f"db_bench printed no figure for {benchmark}: {text.strip()[-200:]}")
+    mb = float(match["mb"]) if match["mb"] else None
+    report = RocksDbReport(int(match["ops"]), float(match["seconds"]), float(match["micros"]), mb)
     if not report.ops or not report.seconds:
         raise AppError("db_bench did no operation in its timed window")
     return report
@@ -96,7 +108,7 @@ class RocksDb(Packaged):
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
     ) -> AppResult:
-        """Fill the databases (untimed), then overwrite for the timed window."""
+        """Fill the databases (untimed), then overwrite, or read as well, for the timed window."""
         databases = int(options["databases"])
         if databases < len(site.dirs):
             raise AppError(
@@ -118,9 +130,12 @@ class RocksDb(Packaged):
             fill = ["db_bench", "--benchmarks=fillseq", "--threads=1", *common]
             processes.run(fill, timeout=timing.margin * 5)
             ready()
+            reads = [f"--readwritepercent={options['reads']}"] if options["reads"] else []
+            benchmark = "readrandomwriterandom" if reads else "overwrite"
             argv = [
                 "db_bench",
-                "--benchmarks=overwrite",
+                f"--benchmarks={benchmark}",
+                *reads,
                 "--use_existing_db=1",
                 f"--threads={int(options['threads']) or site.cores}",
                 # db_bench counts whole seconds.
@@ -130,7 +145,7 @@ class RocksDb(Packaged):
                 *common,
             ]
             text, usage = processes.run_timed(argv, timing)
-        report = parse(text)
+        report = parse(text, benchmark)
         return AppResult(
             amount=report.ops,
             unit=self.unit,
@@ -140,7 +155,7 @@ class RocksDb(Packaged):
             extra={
                 "label": f"WAL {'on' if options['wal'] else 'off'}, "
                 f"{'synced' if options['sync'] else 'not synced'}",
-                "mb_per_second": report.mb_per_second,
+                **({"mb_per_second": report.mb_per_second} if report.mb_per_second else {}),
                 "micros_per_op": report.micros_per_op,
                 "keys_per_database": keys,
                 "output": clean(text),

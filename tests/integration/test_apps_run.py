@@ -170,6 +170,16 @@ def test_paths_may_be_relative(
     assert (code, said["reason"]) == (0, None)
 
 
+def test_rocksdb_reads_as_often_as_asked(tmp_path: Path, cgroup: Path) -> None:
+    need("rocksdb")
+    code, said = run("rocksdb", tmp_path, cgroup=cgroup, options=[*SMALL["rocksdb"], "reads=95"])
+    assert (code, said["reason"]) == (0, None)
+    counted = re.search(r"reads:(\d+) writes:(\d+)", said["extra"]["output"])
+    assert counted
+    reads, writes = map(int, counted.groups())
+    assert reads / (reads + writes) == pytest.approx(0.95, abs=0.01)
+
+
 @pytest.mark.parametrize("fsync", ["on", "off"])
 def test_exim_without_fsync(fsync: str, tmp_path: Path, cgroup: Path) -> None:
     """The preloaded library reaches every process of Exim's that writes."""

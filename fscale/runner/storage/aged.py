@@ -2,8 +2,8 @@
 """Ages a file system once, keeps the image of its device, and restores that before each cell.
 
 `fscale-age` allocates the space of files, mostly without writing data, so that an image has little
-more than metadata. A pattern that is written to the device beforehand shows which blocks were written:
-only these are kept and restored.
+more than metadata. A pattern that is written to the device beforehand shows which blocks were
+written: only these are kept and restored.
 """
 
 import contextlib

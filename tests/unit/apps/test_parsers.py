@@ -80,6 +80,15 @@ def test_rocksdb() -> None:
     assert report.ops / report.seconds == pytest.approx(float(words[4]), rel=0.01)
 
 
+def test_rocksdb_s_mix_has_no_rate_of_bytes() -> None:
+    said = (
+        "readrandomwriterandom :      85.377 micros/op 22909 ops/sec 1.048 seconds"
+        " 23998 operations; ( reads:6500 writes:6499 total:5000 found:6500)"
+    )
+    report = rocksdb.parse(f"{text('rocksdb.txt')}\n{said}\n", "readrandomwriterandom")
+    assert (report.ops, report.seconds, report.mb_per_second) == (23998, 1.048, None)
+
+
 def test_rocksdb_output_is_kept_without_progress() -> None:
     kept = rocksdb.clean(text("rocksdb.txt"))
     assert "finished" not in kept
