@@ -252,7 +252,8 @@ enum step stock_measure(struct bench *b)
 			rate = (double)stock->per_worker / (ramp + length);
 		else if (stock->bound == BOUND_PILOT)
 			rate *= SHORT_GROWTH;
-		if (stock->bound == BOUND_PILOT && b->result.seconds == 0)
+		/* Windows that count have one stock, unless it has become too small for any other. */
+		if (stock->bound == BOUND_PILOT && (b->result.seconds == 0 || length <= 0))
 			size(stock, rate, cfg->duration + cfg->warmup);
 		in_a_row = length > 0 ? 0 : in_a_row + 1;
 		if (in_a_row == SHORT_WINDOWS) {

@@ -29,6 +29,37 @@ def gone(pids):
     return not any(Path(f"/proc/{p}").exists() for p in pids)
 
 
+# The 256 operations of the pilot, and a part of the first window.
+SLOW_AT_FIRST = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	static ssize_t (*next)(int, const void *, size_t);
+	static int calls;
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "write");
+	if (bytes == 4096 && calls++ < 400)
+		usleep(200);
+	return next(fd, data, bytes);
+}
+"""
+
+
+def test_a_stock_grows_when_operations_become_faster_after_a_window(fast, monkeypatch):
+    """Such as writes to memory that a host has to provide first."""
+    library = fast / "slow.so"
+    argv = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), "-ldl"]
+    subprocess.run(argv, input=SLOW_AT_FIRST, text=True, check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    out = bench.run_good("DWAL", fast / "d", "--duration", "0.1", "--warmup", "0", count=1)
+    assert len(out.windows) > 1
+    assert out.stock.per_worker > 2000
+
+
 @pytest.mark.parametrize("workload", ["DRBL", "MWCL", "MRPL"])
 def test_dead_worker(workload, tmp_path):
     process, workers = bench.start(workload, tmp_path / "d", *LONG)
