@@ -88,9 +88,9 @@ def asked_first(found: Sequence[Answer]) -> tuple[list[Answer], list[Answer]]:
 
 
 def _asked_of(asked: Question, paper: Paper) -> str:
-    sides = asked.claim.sides if asked.claim.ratio is not None else [asked.filesystem]
     told = [
-        f"{side} for {paper.system(side)}" if side in paper.stand_ins else side for side in sides
+        f"{side} for {paper.system(side)}" if side in paper.stand_ins else side
+        for side in asked.sides
     ]
     return " on ".join(filter(None, (asked.workload, " / ".join(told))))
 

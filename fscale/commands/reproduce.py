@@ -41,8 +41,13 @@ More examples:
     fscale reproduce fxmark --run results/simulated    # judges a run that there is
     fscale reproduce ./my-claims.toml --quick
 """
-_QUESTION = (Column("claim"), Column("workload"), Column("file system"), Column("theirs"))
-_ASKED = (*_QUESTION, Column("place", 1))
+_ASKED = (
+    Column("claim"),
+    Column("workload"),
+    Column("file system"),
+    Column("theirs"),
+    Column("place", 1),
+)
 _ANSWERED = (
     Column("claim"),
     Column("verdict"),
@@ -138,6 +143,8 @@ def _reproduce(
         _print_times(prepare(request) if asked else None, claims)
         return
 
+    if run is None and asked and output is None:
+        say(f"--output is {place}; give that to resume this run", error=True)
     if measure_only:
         if run is not None or not asked:
             raise FscaleError("--measure-only: these claims, or --run, need no measurement")
@@ -151,8 +158,6 @@ def _reproduce(
     if run is not None:
         results = load(run)
     elif asked:
-        if output is None:
-            say(f"--output is {place}; give that to resume this run", error=True)
         try:
             _measure(request, wait, lambda: CHOICES)
             results = load(place)

@@ -119,11 +119,15 @@ class Question:
     filesystem: str
     """the label of the file system of a shape; of a ratio those of both sides, for people"""
 
+    @property
+    def sides(self) -> list[str]:
+        """The file systems, as --fs takes them: one of a shape, both of a ratio."""
+        return [self.filesystem] if self.claim.ratio is None else self.claim.sides
+
     @cached_property
     def labels(self) -> list[str]:
         """The file systems, by their names in results."""
-        sides = self.claim.sides if self.claim.shape is None else [self.filesystem]
-        return [variant.label(side) for side in sides]
+        return [variant.label(side) for side in self.sides]
 
     def about(self, key: CellKey) -> bool:
         """Whether a cell is one of its curve, or of the curves of both sides of a ratio."""

@@ -85,11 +85,7 @@ ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 @pytest.fixture(scope="module")
 def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library in which a worker's pread() sleeps, and writes down from when to when."""
-    directory = tmp_path_factory.mktemp("reads")
-    (directory / "reads.c").write_text(LOG)
-    made = directory / "reads.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, directory / "reads.c"], check=True)
-    return made
+    return bench.preloaded(tmp_path_factory.mktemp("reads") / "reads.so", LOG)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -22,11 +22,17 @@ pytestmark = pytest.mark.live
 JUDGING = ("matplotlib", "scipy", "pandas", "pyarrow", "PIL")
 
 
-def test_what_was_measured_without_libraries_is_judged_elsewhere(tmp_path: Path) -> None:
-    own, out = tmp_path / "own.toml", tmp_path / "out"
+def claims(directory: Path) -> Path:
+    """Claims about the file system of a directory, which take a moment to measure."""
+    own = directory / "own.toml"
     own.write_text(
-        OWN.replace("FS", filesystem_of(tmp_path)).replace("duration = 1", "duration = 0.1")
+        OWN.replace("FS", filesystem_of(directory)).replace("duration = 1", "duration = 0.1")
     )
+    return own
+
+
+def test_what_was_measured_without_libraries_is_judged_elsewhere(tmp_path: Path) -> None:
+    own, out = claims(tmp_path), tmp_path / "out"
     assert set(JUDGING) <= set(HOST_ONLY)
     missing = "".join(f"sys.modules[{name!r}] = None; " for name in JUDGING)
     words = ["reproduce", str(own), "--output", str(out), "--measure-only"]
@@ -40,10 +46,7 @@ def test_what_was_measured_without_libraries_is_judged_elsewhere(tmp_path: Path)
 
 
 def test_a_claim_is_measured_and_resumed(tmp_path: Path) -> None:
-    own, out = tmp_path / "own.toml", tmp_path / "out"
-    own.write_text(
-        OWN.replace("FS", filesystem_of(tmp_path)).replace("duration = 1", "duration = 0.1")
-    )
+    own, out = claims(tmp_path), tmp_path / "out"
     done = fscale("reproduce", own, "--output", out, "--json")
     assert done.returncode in (Exit.GOOD, Exit.FAILED, Exit.SKIPPED), done.stderr
     cells = sorted((out / "cells").iterdir())

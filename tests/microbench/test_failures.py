@@ -51,9 +51,7 @@ ssize_t write(int fd, const void *data, size_t bytes)
 
 def test_a_stock_grows_when_operations_become_faster_after_a_window(fast, monkeypatch):
     """Such as writes to memory that a host has to provide first."""
-    library = fast / "slow.so"
-    argv = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), "-ldl"]
-    subprocess.run(argv, input=SLOW_AT_FIRST, text=True, check=True)
+    library = bench.preloaded(fast / "slow.so", SLOW_AT_FIRST)
     monkeypatch.setenv("LD_PRELOAD", str(library))
     out = bench.run_good("DWAL", fast / "d", "--duration", "0.1", "--warmup", "0", count=1)
     assert len(out.windows) > 1

@@ -74,6 +74,13 @@ def descriptors() -> dict[str, Descriptor]:
     return {d["id"]: Descriptor.model_validate(d) for d in json.loads(listed.stdout)}
 
 
+def preloaded(library: Path, source: str) -> Path:
+    """Compile a library for LD_PRELOAD."""
+    argv = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(argv, input=source, text=True, check=True)
+    return library
+
+
 def cpus(count: int) -> list[int]:
     """That many online CPUs; skips the test where there are fewer."""
     for _ in range(5):

@@ -72,6 +72,7 @@ def test_a_run_that_there_is_is_judged(tmp_path: Path, rate: int | None, code: E
     text = reproduce(own, "--run", run).stdout
     assert text.startswith("claim " if rate else "cannot be asked here ")
     assert text.index("it is a picture") > text.index("cannot be asked here")
+    assert text.index("reads ") < text.index("picture ")
 
 
 def test_an_unknown_paper_is_wrong_usage() -> None:
