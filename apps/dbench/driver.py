@@ -14,7 +14,6 @@ from fscale.apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
 
 LOAD = Path("/usr/share/dbench/client.txt")
-_LEAST_SECONDS = 5  # dbench warms up for a fifth of its time, in whole seconds
 
 DESCRIPTOR = Descriptor(
     id="dbench",
@@ -29,6 +28,7 @@ DESCRIPTOR = Descriptor(
     consumes=False,
     background=False,
     min_cores=1,
+    least_seconds=5,  # dbench warms up for a fifth of its time, in whole seconds
     modes=["buffered"],
     options=[
         OptionHelp(name="clients", default=0, least=0, help="client processes; 0: one per core"),
@@ -90,9 +90,10 @@ class Dbench(Packaged):
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
     ) -> AppResult:
         """Replay the load file; dbench warms up by itself and leaves that out of its figures."""
-        if timing.duration < _LEAST_SECONDS:
+        if timing.duration < DESCRIPTOR.least_seconds:
             raise AppError(
-                f"dbench needs at least {_LEAST_SECONDS} s for a warm-up; give a longer duration",
+                f"dbench needs at least {DESCRIPTOR.least_seconds:g} s for a warm-up; give a "
+                "longer duration",
                 fault="user",
             )
         load = Path(str(options["load"]))

@@ -116,6 +116,9 @@ class Descriptor(Strict):
         description="the kernel's file system, perhaps a module, that the workload itself mounts",
     )
     min_cores: int
+    least_seconds: float = Field(
+        default=0.0, description="a shorter duration is lengthened to this many seconds"
+    )
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]
     options: list[OptionHelp]

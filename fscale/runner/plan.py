@@ -44,6 +44,15 @@ def left_out(
     return sentences
 
 
+def lengthened(suite: Suite, descriptors: Mapping[str, Descriptor]) -> list[str]:
+    """List the workloads that `make_keys` measures for longer than the suite asks, as sentences."""
+    return [
+        f"{name} is measured for {least:g} s instead of {suite.duration:g} s: it needs them"
+        for name in workloads_of(suite, descriptors)
+        if (least := descriptors[name].least_seconds) > suite.duration
+    ]
+
+
 def _is_split(fs: FileSystem | None) -> bool:
     return fs is not None and fs.partitions > 1
 
@@ -96,7 +105,7 @@ def make_keys(
                 workers_per_cpu=workers,
                 placement=suite.placement,
                 repetition=repetition,
-                duration=suite.duration,
+                duration=max(suite.duration, descriptors[name].least_seconds),
                 options=options,
                 profile=profile,
             )

@@ -144,6 +144,7 @@ def _record(
             *_cpu_warnings(suite, machine),
             *resources.warnings,
             *plan.left_out(suite, descriptors, filesystems, counts),
+            *plan.lengthened(suite, descriptors),
             *sorted(f"{name}{runs.SKIPPED}{reason}" for name, reason in left_out.items()),
         ],
     )

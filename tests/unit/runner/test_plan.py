@@ -237,6 +237,20 @@ def test_profiling_may_have_more_repetitions_than_scoring() -> None:
     ]  # fmt: skip
 
 
+def test_a_workload_gets_the_seconds_that_it_needs() -> None:
+    slow = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"least_seconds": 5.0})}
+    for duration, found, said in (
+        (0.5, 5.0, ["MWCL is measured for 5 s instead of 0.5 s: it needs them"]),
+        (5.0, 5.0, []),
+        (7.0, 7.0, []),
+    ):
+        asked = suite(duration=duration)
+        cells = plan.make_keys(asked, slow, MEDIA, described(asked), [1, 2], 1)
+        assert {c.duration for c in cells if c.workload == "MWCL"} == {found}
+        assert {c.duration for c in cells if c.workload != "MWCL"} == {duration}
+        assert plan.lengthened(asked, slow) == said
+
+
 def left_out(asked: Suite, descriptors: dict[str, Descriptor], counts: list[int]) -> list[str]:
     """The sentences of `plan.left_out` without their reasons, which every one has."""
     parts = [
