@@ -70,6 +70,14 @@ def patched(source: Path, patch: Path) -> Iterator[None]:
         subprocess.run(["git", "apply", "--reverse", patch], cwd=source, check=True)
 
 
+def refuse_changed(source: Path) -> None:
+    """Exit if a patch does not apply, as where a build was killed before it was taken back."""
+    for patch in sorted(REVERTS.glob("*.patch")):
+        check = ["git", "apply", "--check", patch]
+        if subprocess.run(check, cwd=source, capture_output=True, check=False).returncode:
+            raise SystemExit(f"{source} is not as it was published ({patch.name}): unpack it anew")
+
+
 def build(source: Path, tree: Path, jobs: str) -> None:
     """Build a kernel and its modules in `tree`."""
     make = ["make", "-s", "-C", source.resolve(), f"O={tree.resolve()}"]
@@ -119,6 +127,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="3")
     parser.add_argument("--jobs", default="1")
     given = parser.parse_args()
+    refuse_changed(given.source)
     wanted = given.changes.split(",") if given.changes else [one.name for one in changes()]
     good = True
     for change in changes():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docs.scripts import pack_published, published
-from tests.validation.published import CHANGES, REVERTS, changes
+from tests.validation.published import CHANGES, REVERTS, changes, patched, refuse_changed
 
 
 def data() -> dict[str, Any]:
@@ -135,3 +135,21 @@ def test_each_change_has_its_patch_and_core_counts_that_were_published() -> None
     for change in changes():
         assert (REVERTS / f"{change.patch}.patch").exists()
         assert len(change.cores) > 2
+
+
+def test_a_source_with_a_patch_of_a_killed_build_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, reverts = tmp_path / "source", tmp_path / "reverts"
+    source.mkdir()
+    reverts.mkdir()
+    (source / "a.c").write_text("new\n")
+    patch = reverts / "one.patch"
+    patch.write_text("--- a/a.c\n+++ b/a.c\n@@ -1 +1 @@\n-new\n+old\n")
+    monkeypatch.setattr("tests.validation.published.REVERTS", reverts)
+    refuse_changed(source)
+    with patched(source, patch):
+        assert (source / "a.c").read_text() == "old\n"
+        with pytest.raises(SystemExit, match=r"one\.patch.*unpack it anew"):
+            refuse_changed(source)
+    refuse_changed(source)
