@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import struct
+from pathlib import Path
 
 from tests.lanefs.functions.faulty import failing
 from tests.lanefs.functions.files import BLOCK
@@ -15,6 +16,7 @@ from tests.lanefs.functions.harness import (
     Place,
     called,
     check,
+    children,
     equal,
     fails,
     libc,
@@ -22,7 +24,8 @@ from tests.lanefs.functions.harness import (
     open_direct,
 )
 from tests.lanefs.functions.log import blocks_of
-from tests.lanefs.functions.loop import fsck, mounted
+from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.scarce import leave
 from tests.lanefs.functions.traced import traced
 
 # System calls of x86-64, and structures of linux/aio_abi.h.
@@ -86,3 +89,42 @@ def the_end_of_a_direct_overwrite_opens_no_handle_in_an_interrupt(place: Place) 
         with mounted(place, disk.path) as mount:
             equal((mount / "f").read_bytes(), b"c" * BLOCK, "the bytes")
         fsck(place, disk.path)
+
+
+def _append(path: Path, pieces: int, size: int, rounds: int) -> None:
+    """Fill a new file piece by piece, and remove it, so many times."""
+    with mmap.mmap(-1, size) as data:
+        for turn in range(rounds):
+            fd = open_direct(path, os.O_CREAT | os.O_WRONLY)
+            data[:] = bytes([1 + turn]) * size
+            for number in range(pieces):
+                equal(_pwrite(fd, data, number * size), size, f"append {number} of turn {turn}")
+            os.close(fd)
+            path.unlink()
+
+
+@long_test
+def asynchronous_appends_that_fit_are_written(place: Place) -> None:
+    """On a disk that is almost full, to a file that another task reads as it grows."""
+    pieces, size = 48, 16 * BLOCK
+    done = place.directory / "done"
+    with loop_device(place, 64, domains=4) as (device, _):
+        with mounted(place, device) as mount:
+            # A quarter more than is written, for the file's map and what each domain keeps.
+            leave(mount / "rest", pieces * size * 5 // 4 // BLOCK)
+            path = mount / "appended"
+
+            def append() -> None:
+                try:
+                    _append(path, pieces, size, 8)
+                finally:
+                    done.touch()
+
+            def read() -> None:
+                while not done.exists():
+                    with contextlib.suppress(FileNotFoundError):
+                        check(0 not in path.read_bytes(), "zeros were read where data was appended")
+
+            children(2, lambda number: (append, read)[number]())
+            done.unlink()
+        fsck(place, device)

@@ -57,7 +57,7 @@ def _sync(mount: Path, fd: int) -> None:
     called(libc.syncfs(fd), "syncfs")
 
 
-def _fill(path: Path, left: int) -> None:
+def leave(path: Path, left: int) -> None:
     """Write a file that leaves so many blocks to data."""
     found = os.statvfs(path.parent)
     path.write_bytes(bytes(found.f_bavail * found.f_frsize - left * BLOCK))
@@ -117,7 +117,7 @@ def what_fits_is_written_beside_remounts_freezes_trims_and_syncs(place: Place) -
     """No ENOSPC, though others hold the superblock's lock, or are discarding what is free."""
     with loop_device(place, 64, domains=1) as (device, _):
         with mounted(place, device) as mount:
-            _fill(mount / "rest", SCATTERED + SPARE)
+            leave(mount / "rest", SCATTERED + SPARE)
             for disturb in (_remount, _freeze, _trim, _sync):
                 _write_beside(mount, place.directory / "done", disturb)
             data = (mount / "scattered").read_bytes()
@@ -142,7 +142,7 @@ def what_fits_is_written_with_little_memory(place: Place) -> None:
             with backing.open("r+b") as file:  # its new pages would count as the writer's memory
                 os.posix_fallocate(file.fileno(), 0, 64 << 20)
             with mounted(place, device) as mount:
-                _fill(mount / "rest", SCATTERED + SPARE)
+                leave(mount / "rest", SCATTERED + SPARE)
                 children(1, lambda _: work(mount))
             fsck(place, device)
         events = dict(line.split() for line in (group / "memory.events").read_text().splitlines())
