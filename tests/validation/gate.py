@@ -76,9 +76,9 @@ def fscale(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
 
 
-def sources(tree: Path) -> None:
-    """Put lanefs/ as it was committed into a directory."""
-    archive = ["git", "-C", str(ROOT), "archive", "HEAD", "lanefs"]
+def sources(tree: Path, commit: str = "HEAD", place: str = LANEFS) -> None:
+    """Put a directory of this repository, as it was committed, into another."""
+    archive = ["git", "-C", str(ROOT), "archive", commit, place]
     tar = subprocess.run(archive, stdout=subprocess.PIPE, check=True).stdout
     subprocess.run(["tar", "-x", "-C", tree], input=tar, check=True)
 
@@ -110,9 +110,14 @@ def module(
             for path in place.rglob("*.c"):
                 lines = path.read_text().splitlines(keepends=True)
                 path.write_text("".join(line for line in lines if leave_out not in line))
-        done = fscale("vm", "module", "build", place, "--kernel", kernel)
+        return build(place, kernel, f"{filesystem} ({plant or 'as it is'})")
+
+
+def build(place: Path, kernel: str, name: str) -> Path:
+    """Build a module's sources for a Debian suite's kernel."""
+    done = fscale("vm", "module", "build", place, "--kernel", kernel)
     if done.returncode:
-        raise SystemExit(f"{filesystem} ({plant or 'as it is'}) does not build")
+        raise SystemExit(f"{name} does not build")
     return Path(done.stdout.strip())
 
 
