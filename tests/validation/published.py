@@ -10,11 +10,12 @@ results.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,12 +63,18 @@ def _change(name: str, one: dict[str, Any]) -> Change:
 
 @contextmanager
 def patched(source: Path, patch: Path) -> Iterator[None]:
-    """A source tree with a patch, and afterwards without it."""
+    """A source tree with a patch, and afterwards without it, as old as before."""
+    counts = ["git", "apply", "--numstat", patch]
+    lines = subprocess.run(counts, cwd=source, stdout=subprocess.PIPE, text=True, check=True).stdout
+    paths = [source / line.split("\t")[2] for line in lines.splitlines()]
+    times = {path: path.stat().st_mtime_ns for path in paths}
     subprocess.run(["git", "apply", patch], cwd=source, check=True)
     try:
         yield
     finally:
         subprocess.run(["git", "apply", "--reverse", patch], cwd=source, check=True)
+        for path, when in times.items():
+            os.utime(path, ns=(when, when))
 
 
 def refuse_changed(source: Path) -> None:
@@ -88,21 +95,30 @@ def build(source: Path, tree: Path, jobs: str) -> None:
     subprocess.run([*make, f"-j{jobs}", "bzImage", "modules"], check=True)
 
 
+def copy(tree: Path, place: Path) -> None:
+    """Replace a tree by a copy of another, with the times of its files."""
+    subprocess.run(["rm", "-rf", place], check=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", f"{tree}/.", place], check=True)
+
+
 def kernel(source: Path, trees: Path, name: str, jobs: str) -> Path:
     """The built tree of the child, or of the parent that a patch makes.
 
-    All are built in one place and copied from there, because objects know the place.
+    All are built in one place and copied from there, because objects know the place. A parent
+    begins with the child's objects, so that only what its patch changes is compiled.
     """
     tree = trees / name
     if (tree / IMAGE).exists():
         return tree
-    change = patched(source, REVERTS / f"{name}.patch") if name != CHILD else nullcontext()
+    work = trees / "work"
+    change: AbstractContextManager[None] = nullcontext()
+    if name != CHILD:
+        copy(kernel(source, trees, CHILD, jobs), work)
+        change = patched(source, REVERTS / f"{name}.patch")
     with change:
-        build(source, trees / "work", jobs)
-    part = trees / "part"
-    subprocess.run(["rm", "-rf", part], check=True)
-    subprocess.run(["cp", "-a", "--reflink=auto", f"{trees / 'work'}/.", part], check=True)
-    part.rename(tree)
+        build(source, work, jobs)
+    copy(work, trees / "part")
+    (trees / "part").rename(tree)
     return tree
 
 

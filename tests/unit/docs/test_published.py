@@ -148,8 +148,11 @@ def test_a_source_with_a_patch_of_a_killed_build_is_refused(
     patch.write_text("--- a/a.c\n+++ b/a.c\n@@ -1 +1 @@\n-new\n+old\n")
     monkeypatch.setattr("tests.validation.published.REVERTS", reverts)
     refuse_changed(source)
+    before = (source / "a.c").stat().st_mtime_ns
     with patched(source, patch):
         assert (source / "a.c").read_text() == "old\n"
         with pytest.raises(SystemExit, match=r"one\.patch.*unpack it anew"):
             refuse_changed(source)
     refuse_changed(source)
+    assert (source / "a.c").read_text() == "new\n"
+    assert (source / "a.c").stat().st_mtime_ns == before, "objects are newer"
