@@ -76,6 +76,18 @@ def fscale(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
 
 
+def boots(
+    fs: str, workloads: str | None, seeds: int, jobs: str, output: Path, *more: str | Path
+) -> bool:
+    """Simulate a side's boots as the gate does (None: all workloads); whether all are good."""
+    done = fscale(
+        *("simulate", "--fs", fs, "--seeds", str(seeds), "--jobs", jobs, "--output", output),
+        *("--windows", "5", "--append", "", "--memory", "2048", *more),
+        *(("--workload", workloads) if workloads else ()),
+    )
+    return done.returncode == 0
+
+
 def sources(tree: Path, commit: str = "HEAD", place: str = LANEFS) -> None:
     """Put a directory of this repository, as it was committed, into another."""
     archive = ["git", "-C", str(ROOT), "archive", commit, place]

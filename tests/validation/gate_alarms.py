@@ -24,7 +24,8 @@ from fscale.analysis.compare.counted import judge
 from fscale.analysis.compare.model import Judgement
 from fscale.analysis.reader import load
 from fscale.model.results import Cell
-from tests.validation.gate import SEEDS, fscale
+from tests.validation import gate
+from tests.validation.gate import SEEDS
 
 NEAR = 0.5
 
@@ -60,13 +61,8 @@ def main() -> int:
     layouts = 0
     for fs in given.filesystems.split(","):
         output = given.output / fs
-        done = fscale(
-            *("simulate", "--fs", fs, "--cores", given.cores, "--seeds", str(boots)),
-            # As the gate simulates.
-            *("--windows", "5", "--append", "", "--memory", "2048"),
-            *("--jobs", given.jobs, "--output", output),
-            *(("--workload", given.workloads) if given.workloads else ()),
-        )
+        cores = ("--cores", given.cores)
+        good = gate.boots(fs, given.workloads, boots, given.jobs, output, *cores)
         for judged in rounds(load(output).cells, boots, given.boots):
             points += len({j.subject for j in judged})
             verdicts.update(j.verdict for j in judged)
@@ -75,7 +71,7 @@ def main() -> int:
                 if nearness(j) > NEAR or j.sharing:
                     line = wording.judgement_line(j)
                     print(f"{line}; {nearness(j):.2f} of the bound between the sides", flush=True)
-        if done.returncode:
+        if not good:
             print(f"{fs}: not all cells are good", flush=True)
     alarms = verdicts.total() - verdicts["same"]
     print(f"{points} comparisons, two counts each: {dict(verdicts)}; {layouts} remarks on a layout")

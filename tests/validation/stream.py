@@ -7,7 +7,7 @@ Each commit that changes the module is judged against the one before it, as `fsc
 The boots of a commit are the new side of one comparison and the base of the next, so that a patch
 costs one side's boots. A commit that changes no byte of the module but line numbers and debugging
 data is not booted. Commits go back as far as mkfs.lanefs of today makes what the module can mount.
-Whether a finding is true, a reader of the patch says: docs/design/simulator-gate.md.
+Whether a finding is true, a reader of the patch says.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from fscale.analysis.compare.counted import judge
 from fscale.analysis.reader import load
 from fscale.model.paths import ROOT
 from fscale.model.results import Cell
-from tests.validation.gate import LANEFS, build, fscale, sources
+from tests.validation import gate
+from tests.validation.gate import LANEFS, build, sources
 
 KERNEL = "bookworm"
 PLACES = (LANEFS, f"fscale/{LANEFS}")
@@ -86,13 +87,9 @@ def code(built: Path) -> bytes:
 
 def boots(built: Path, number: int, output: Path, given: argparse.Namespace) -> list[Cell]:
     """The cells of a side, simulated as the gate does, with seeds that no other commit has."""
-    done = fscale(
-        *("simulate", "--fs", LANEFS, "--kernel", KERNEL, "--module", built),
-        *("--workload", given.workloads, "--cores", "4", "--windows", "5", "--append", ""),
-        *("--memory", "2048", "--seeds", str(given.boots), "--seed", str(1 + number * given.boots)),
-        *("--jobs", given.jobs, "--output", output),
-    )
-    if done.returncode:
+    side = ("--kernel", KERNEL, "--module", built, "--cores", "4")
+    seed = ("--seed", str(1 + number * given.boots))
+    if not gate.boots(LANEFS, given.workloads, given.boots, given.jobs, output, *side, *seed):
         raise SystemExit(f"{output}: not all cells are good")
     return load(output).cells
 
@@ -143,11 +140,10 @@ def main() -> int:
         base = cells
         if number == 0:  # nothing is before it
             continue
-        old = known.get(commit)
-        patch = old or Patch(commit, subject, booted, seconds, len(judgements), findings)
-        judged.append(patch)
+        patch = Patch(commit, subject, booted, seconds, len(judgements), findings)
+        judged.append(known.setdefault(commit, patch))
         print(f"{commit} {subject}: {'; '.join(findings) or 'same'}", flush=True)
-        path.write_bytes(RECORD.dump_json(judged, indent=1))
+        path.write_bytes(RECORD.dump_json(list(known.values()), indent=1))
     show(judged)
     return 0
 
